@@ -1,0 +1,6 @@
+#include "ui/ui.h"
+
+int main(void)
+{
+  return 0;
+}

@@ -1,0 +1,95 @@
+/* A run: one training with its model, data, knobs, optimizer, journal and snapshots. Not thread-safe: the engine owns
+ * it and is the way in from other threads (train/engine.h). */
+#ifndef TRAIN_RUN_H
+#define TRAIN_RUN_H
+
+#include "data/dataset.h"
+#include "model/graph.h"
+#include "probe/variance.h"
+#include "train/knob.h"
+
+struct run;
+
+enum metric {
+#define METRIC(id, ...) METRIC_##id,
+#include "train/metric.def"
+#undef METRIC
+  METRIC_COUNT
+};
+struct metric_info {
+  const char *name, *unit;
+  bool log_axis;
+  const char *help;
+};
+extern const struct metric_info metric_table[METRIC_COUNT];
+
+enum event_kind { EVENT_SET, EVENT_EVAL, EVENT_SNAPSHOT, EVENT_REWIND, EVENT_FORK, EVENT_DIVERGED, EVENT_NOTE, EVENT_END };
+
+/* Where a run tells what happens, on the thread that steps it; must not block. */
+struct run_sink {
+  void *ctx;
+  void (*metric)(void *ctx, const struct run *r, enum metric m, uint64_t step, uint64_t examples, double value);
+  /* a line for people ("bits 8 -> 4"); mark: short label for the plots, or NULL */
+  void (*event)(void *ctx, const struct run *r, enum event_kind kind, uint64_t step, uint64_t examples,
+                const char *text, const char *mark);
+};
+
+struct run_config {
+  const struct model_desc *model; /* copied */
+  const struct knobs *knobs;      /* starting values, defaults of the model already applied; copied */
+  const char *journal_path;       /* NULL: none; "-": standard output */
+  struct run_sink sink;           /* may be all zero */
+  const char *name;               /* "run1"; for people */
+  struct pool *pool;              /* borrowed; NULL: the run makes its own from the knob `threads` */
+};
+struct run *run_create(const struct run_config *c, struct err *e) ERR_MUST_CHECK;
+/* Writes the journal's end line with that reason ("done", "stopped", "interrupted") and closes it. */
+int run_finish(struct run *r, const char *reason, struct err *e) ERR_MUST_CHECK;
+void run_free(struct run *r); /* finishes as "stopped" when that was not done */
+
+/* Queues a change; it is checked now, against all that is queued, and takes effect before the next step. */
+int run_set(struct run *r, const char *knob, const char *value, struct err *e) ERR_MUST_CHECK;
+/* Value set last, applied or queued. */
+int run_get(const struct run *r, const char *knob, struct knob_value *out, struct err *e) ERR_MUST_CHECK;
+
+enum step_result {
+  STEP_OK,
+  STEP_DIVERGED, /* NaN or Inf: the state is that before the step; the event names layer and site */
+  STEP_FAILED,   /* the journal cannot be written, no memory for the batch: message in e; the state is that before */
+};
+/* Applies what is queued, does one training step, journals it, evaluates where it is due. */
+enum step_result run_step(struct run *r, struct err *e);
+
+/* Runs the held-out split; journals and returns it. */
+int run_evaluate(struct run *r, double *loss, double *accuracy, struct err *e) ERR_MUST_CHECK;
+
+uint64_t run_n_steps(const struct run *r);    /* done */
+uint64_t run_n_examples(const struct run *r); /* seen */
+double run_metric(const struct run *r, enum metric m); /* last value; NaN when there is none */
+const char *run_name(const struct run *r);
+const struct knobs *run_knobs(const struct run *r); /* in effect */
+struct graph *run_graph(struct run *r);
+const struct dataset *run_dataset(const struct run *r);
+const struct model_desc *run_model(const struct run *r);
+const char *run_journal_path(const struct run *r); /* NULL: none */
+void run_weights_hash(struct run *r, char hex[33]);
+/* Steps that the knobs `steps` or `epochs` ask for at the present batch; 0: no end. */
+uint64_t run_target_steps(const struct run *r);
+void run_set_sink(struct run *r, const struct run_sink *s);
+
+struct run_memory {
+  size_t weights, gradients, optimizer, activations, snapshots;
+};
+struct run_memory run_memory(const struct run *r);
+
+/* Snapshots (train/snapshot.h holds the format). A file is a safetensors with all state: weights can be read by
+ * anything, and run_load() goes on bit for bit. */
+int run_save(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK;
+int run_load(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK; /* same model; on failure unchanged */
+/* Goes back to the state at `step`, from the nearest kept snapshot at or before it, replaying the rest with the
+ * changes that were made then. */
+int run_rewind(struct run *r, uint64_t step, struct err *e) ERR_MUST_CHECK;
+/* A second run from this very state; its journal begins with this one's header and a snapshot reference. */
+struct run *run_fork(struct run *r, const struct run_config *c, struct err *e) ERR_MUST_CHECK;
+
+#endif

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "model/desc.h"
 #include "model/site.h"
+#include "numeric/quantize.h"
 
 struct param {
   char name[2 * DESC_NAME]; /* "fc1.weight" */
@@ -89,6 +90,9 @@ struct graph_fault {
   const char *site;
 };
 bool graph_find_fault(struct graph *g, struct graph_fault *out);
+
+/* What a site carries from step to step (delayed scales, residuals): part of a snapshot. */
+struct quant_state *graph_quant_state(struct graph *g, int layer, enum site site);
 
 struct graph_memory {
   size_t weights, gradients, activations, scratch; /* bytes in use */

@@ -33,17 +33,15 @@ int err_prefix(struct err *e, const char *fmt, ...)
 {
   if (!e)
     return -1;
-  char old[sizeof e->msg];
-  memcpy(old, e->msg, sizeof old);
+  char text[2 * sizeof e->msg + 2]; /* room for both; what is too long is cut afterwards */
   va_list ap;
   va_start(ap, fmt);
-  vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+  vsnprintf(text, sizeof e->msg, fmt, ap);
   va_end(ap);
-  size_t n = strlen(e->msg);
-  int kept = (int)(sizeof e->msg - n - 1); /* what does not fit is cut */
-  snprintf(e->msg + n, sizeof e->msg - n, "%.*s", kept, ": ");
-  n = strlen(e->msg);
-  snprintf(e->msg + n, sizeof e->msg - n, "%.*s", (int)(sizeof e->msg - n - 1), old);
+  size_t n = strlen(text);
+  snprintf(text + n, sizeof text - n, ": %s", e->msg);
+  text[sizeof e->msg - 1] = '\0';
+  memcpy(e->msg, text, sizeof e->msg);
   return -1;
 }
 

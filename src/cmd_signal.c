@@ -21,12 +21,19 @@ static void on_signal(int number)
     vm_interrupt(vm_to_stop);
 }
 
+/* A reader that went away and a closed terminal end a run as SIGTERM does. */
+static const int numbers[] = {SIGINT, SIGTERM, SIGPIPE, SIGHUP};
+
 static void set_handlers(void (*handler)(int))
 {
-  struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+  struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    sigaction(numbers[i], NULL, &old);
+    if (numbers[i] == SIGHUP && old.sa_handler == SIG_IGN)
+      continue; /* nohup */
+    sigaction(numbers[i], &action, NULL);
+  }
 }
 
 void signal_begin(struct vm *vm)
@@ -34,6 +41,7 @@ void signal_begin(struct vm *vm)
   n_caught = 0;
   vm_to_stop = vm;
   set_handlers(on_signal);
+  signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is an error of the write, as a full disk is */
 }
 
 void signal_end(void)

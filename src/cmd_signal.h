@@ -1,5 +1,5 @@
-/* SIGINT and SIGTERM without a screen: the first asks the work to stop at the next step boundary, the second SIGINT
- * ends the program at once (status 130). */
+/* SIGINT, SIGTERM, SIGHUP and SIGPIPE without a screen: the first asks the work to stop at the next step boundary, a
+ * second SIGINT ends the program at once (status 130). */
 #ifndef CMD_SIGNAL_H
 #define CMD_SIGNAL_H
 

@@ -38,14 +38,28 @@ void grid_clear(struct grid *g);
 void grid_put(struct grid *g, int x, int y, uint32_t ch, enum style s);
 int grid_text(struct grid *g, int x, int y, const char *utf8, enum style s);
 int grid_textf(struct grid *g, int x, int y, enum style s, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* At most max_w columns of the text: a wide character that would reach beyond is left out. */
+int grid_text_max(struct grid *g, int x, int y, int max_w, const char *utf8, enum style s);
 /* The grid as UTF-8 lines without trailing spaces; caller mem_free()s. */
 char *grid_dump(const struct grid *g);
 
-struct rect {
-  int x, y, w, h;
-};
+/* Takes one code point off *utf8, which moves on; 0 at the end. Bytes that are not UTF-8 read as U+FFFD, one for each
+ * maximal part of a sequence (Unicode 15, section 3.9). */
+uint32_t cell_decode(const char **utf8);
+/* Bytes written to out (1 to 4), without a NUL. */
+int cell_encode(uint32_t ch, char out[4]);
+/* Columns of a code point: 0 (combining, format), 1 or 2; -1 for a control character, which is never put in a cell.
+ * The locale's wcwidth() where it knows the character, since curses believes it; a short table elsewhere. */
+int cell_width(uint32_t ch);
+/* Columns that grid_text() needs for the text. */
+int cell_text_width(const char *utf8);
 
 /* How plots are drawn: what the terminal can show. */
 enum glyphs { GLYPHS_BRAILLE, GLYPHS_BLOCK, GLYPHS_ASCII };
+
+/* Where something is drawn, in cells. */
+struct rect {
+  int x, y, w, h;
+};
 
 #endif

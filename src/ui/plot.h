@@ -1,8 +1,13 @@
 /* A line plot of several series over x into a rectangle of cells: axes with ticks, SI units, legend, envelopes where
- * there are more points than columns, vertical marks for changes, NaN and Inf shown. */
+ * there are more points than columns, vertical marks for changes, NaN and Inf shown.
+ *
+ * How to read it: a coloured line is the mean of a column, the dim dots around it reach from its least to its largest
+ * value. '!' at the top of a column: NaN or Inf there, the line is broken. A small triangle at the bottom of a log
+ * axis: values <= 0. A later series is drawn over an earlier one. It costs O(columns + blocks), whatever the history. */
 #ifndef UI_PLOT_H
 #define UI_PLOT_H
 
+#include "ui/axis.h"
 #include "ui/cell.h"
 #include "ui/series.h"
 
@@ -28,6 +33,12 @@ struct plot {
   bool focus;
   enum glyphs glyphs;
 };
+/* Writes every cell of `where` that is on the grid, and no other. */
 void plot_draw(const struct plot *p, struct grid *g, struct rect where);
+
+/* The axes that plot_draw() uses, without ticks. Fitted, x ends a little after the newest point (at most a 16th of the
+ * span), so that the picture stands still between two rescalings; y holds every finite value in the span of x.
+ * Returns whether there is a finite value to show. */
+bool plot_axes(const struct plot *p, struct axis *x, struct axis *y);
 
 #endif

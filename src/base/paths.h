@@ -4,7 +4,8 @@
 
 #include "base/err.h"
 
-/* kind: "state", "config", "data" or "cache". Makes the directory. Caller mem_free()s; NULL and a message on failure. */
+/* kind: "state", "config", "data" or "cache"; leaf: a file below it, or NULL. Makes the directory, not the file. Caller
+ * mem_free()s; NULL and a message on failure. */
 char *paths_xdg(const char *kind, const char *leaf, struct err *e) ERR_MUST_CHECK;
 
 /* Finds a shipped file such as "models/mlp.lua": $BITDIAL_DATA, then the installed data directory.

@@ -1,3 +1,4 @@
+/* The TAP emitter. One test is one process and one thread, so its counters are plain. */
 #include "tap.h"
 
 #include <inttypes.h>

@@ -13,6 +13,14 @@
  * a layer changes those after it, as it must: it is another model. */
 #define TENSORS_A_LAYER 16
 
+/* The layer that decides how many values come out of layer `i`: a ReLU passes on what a linear layer made. */
+static const char *source_name(const struct graph *g, int i)
+{
+  while (i >= 0 && g->layer[i].n_params == 0 && g->layer[i].n_inputs == 1 && g->layer[i].n_out == g->layer[i].n_in)
+    i = g->layer[i].input[0];
+  return i < 0 ? "the data" : g->layer[i].name;
+}
+
 static int find_inputs(struct graph *g, struct layer *l, const struct layer_desc *d, struct err *e)
 {
   double other = l->type->n_inputs > 1 ? desc_option(d, "other", -2) : -1;
@@ -45,7 +53,7 @@ static int add_layer(struct graph *g, int index, struct err *e)
     return -1;
   const char *from[LAYER_INPUTS];
   for (int k = 0; k < l->n_inputs; k++)
-    from[k] = l->input[k] < 0 ? "the data" : g->layer[l->input[k]].name;
+    from[k] = source_name(g, l->input[k]);
   l->n_in = shape_size(&l->in[0]);
   struct layer_setup s = {d, from, &g->param, &g->n_params};
   if (l->type->init(l, &s, e))

@@ -14,9 +14,9 @@ missing_packages() {
   done
   # A package that dpkg has never heard of is only named on standard error; so compare with what it does list.
   # shellcheck disable=SC2016
-  dpkg-query -W -f '${db:Status-Status} ${binary:Package}\n' "${names[@]}" 2>/dev/null |
-    awk 'NR == FNR { if ($1 == "installed") { sub(/:.*/, "", $2); have[$2] = 1 } next } !($1 in have)' \
-      - <(printf '%s\n' "${names[@]}")
+  printf '%s\n' "${names[@]}" | grep -vxF -f <(
+    dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${names[@]}" 2>/dev/null | sed -n 's/^installed //p'
+  ) || true # grep's way to say that nothing is missing
 }
 
 # apt_get ARGS: as root, or through a sudo that works; 127 where there is neither.

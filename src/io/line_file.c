@@ -48,8 +48,9 @@ struct line_file *line_file_create(const char *path, struct err *e)
   return f;
 }
 
-/* Takes the n bytes that are in the file out of the buffer. Where they end inside a line, the piece of it is cut off the
- * file again and stays in the buffer whole; where the file cannot be cut, the rest of it stays, for what comes after. */
+/* Takes the n bytes that are in the file out of the buffer. Where they end inside a line, the piece of it is cut off
+ * the file again and stays in the buffer whole; where the file cannot be cut, the rest of it stays, for what comes
+ * after. */
 static void drop_written(struct line_file *f, size_t n)
 {
   size_t whole = n;

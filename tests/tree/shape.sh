@@ -25,10 +25,11 @@ done
 result "no file over $limit lines" "$(sources | xargs awk -v limit=$limit \
   'FNR == limit + 1 { print FILENAME }')"
 result "every C file opens with a comment on what it owns" \
-  "$(find src tests -name '*.[ch]' | xargs awk 'FNR == 1 && !/^\/\*/ { print FILENAME }')"
-result "config.h comes first in every C file" "$(find src -name '*.c' | xargs awk '
+  "$(find src tests -name '*.[ch]' -print0 | xargs -0 awk 'FNR == 1 && !/^\/\*/ { print FILENAME }')"
+result "config.h comes first in every C file" "$(find src -name '*.c' -print0 | xargs -0 awk '
   FNR == 1 { seen = 0 } /^#include/ && !seen { seen = 1; if ($2 != "\"config.h\"") print FILENAME }')"
-result "no line over 120 columns in C" "$(find src -name '*.[ch]' | xargs awk 'length($0) > 120 { print FILENAME ":" FNR }')"
+result "no line over 120 columns in C" \
+  "$(find src -name '*.[ch]' -print0 | xargs -0 awk 'length($0) > 120 { print FILENAME ":" FNR }')"
 result "no tab and no blank at a line's end in C" \
   "$(find src tests -name '*.[ch]' -print0 | xargs -0 grep -nE '	|[[:space:]]$')"
 result "nothing marked as unfinished" "$(grep -rnE '\b(TODO|FIXME|XXX|HACK)\b' src lua models 2>/dev/null)"

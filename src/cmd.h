@@ -42,7 +42,7 @@ const struct command *command_find(const char *name); /* NULL: none */
 /* Arguments after parsing. */
 struct cmd_args {
   const char *value[CMD_OPTIONS]; /* by row of the command's options: the text, "" where it takes none, NULL: absent */
-  const char **pairs;             /* knob, value, knob, value, ... in the order given */
+  const char **pairs;             /* knob, value, knob, value, ...: the general before the particular */
   size_t n_pairs;                 /* knobs */
   char **rest;
   int n_rest;

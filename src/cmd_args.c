@@ -202,6 +202,32 @@ static int parse_all(struct parse *p)
   return check_rest(p);
 }
 
+/* A recipe sets all specs, bits and format those of many sites, rounding of some, a site's field one. Applied from the
+ * general to the particular, the order in which options are written plays no role. */
+static int rank(const char *knob)
+{
+  static const struct {
+    enum knob_id id;
+    int rank;
+  } general[] = {{KNOB_RECIPE, 0}, {KNOB_FORMAT, 1}, {KNOB_BITS, 1}, {KNOB_ROUNDING, 2}};
+  for (size_t i = 0; i < sizeof general / sizeof *general; i++)
+    if (strcmp(knob, knob_table[general[i].id].name) == 0)
+      return general[i].rank;
+  return strncmp(knob, "site.", 5) == 0 ? 4 : 3;
+}
+
+/* Insertion sort: stable, and the list is short. */
+static void order_pairs(struct cmd_args *a)
+{
+  for (size_t i = 1; i < a->n_pairs; i++)
+    for (size_t j = i; j > 0 && rank(a->pairs[2 * j - 2]) > rank(a->pairs[2 * j]); j--)
+      for (int k = 0; k < 2; k++) {
+        const char *t = a->pairs[2 * j + k];
+        a->pairs[2 * j + k] = a->pairs[2 * j - 2 + k];
+        a->pairs[2 * j - 2 + k] = t;
+      }
+}
+
 int cmd_parse(const struct command *c, int argc, char **argv, struct cmd_args *out)
 {
   *out = (struct cmd_args){.rest = mem_alloc(((size_t)argc + 1) * sizeof *out->rest)};
@@ -219,6 +245,7 @@ int cmd_parse(const struct command *c, int argc, char **argv, struct cmd_args *o
   }
   if (status < 0 && parse_all(&p) != 0)
     status = cmd_usage_error(c, &p.err);
+  order_pairs(out);
   if (status >= 0)
     cmd_args_done(out);
   return status;

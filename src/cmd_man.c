@@ -190,7 +190,8 @@ void cmd_bash_completion(struct str *out)
                "_bitdial()\n{\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
                "  COMPREPLY=()\n  case $prev in\n");
   completion_values(out);
-  str_add(out, "  esac\n  if [[ $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n    return\n  fi\n");
+  str_add(out, "  esac\n  if [[ $words ]]; then\n"
+               "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n    return\n  fi\n");
   struct str knob_words = {0};
   for (int k = 0; k < KNOB_COUNT; k++) {
     char name[64];

@@ -11,13 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* mant x 10^exp, mant 1, 2 or 5. */
+/* mant x 10^exp; mant is 1, 2 or 5, and 25 where half of a 5 is needed. */
 struct step {
   int mant, exp;
 };
 
 static double decimal(int64_t m, int exp)
 {
+  static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  if (llabs(m) < 1LL << 53 && abs(exp) <= 22) /* both are exact, so one correctly rounded operation is enough */
+    return exp < 0 ? (double)m / power[-exp] : (double)m * power[exp];
   char text[40];
   snprintf(text, sizeof text, "%llde%d", (long long)m, exp);
   return strtod(text, NULL);
@@ -53,7 +57,7 @@ static void round_out(double *lo, double *hi, struct step st)
   if (!(step > 0) || !(fabs(m_lo) < 0x1p53) || !(fabs(m_hi) < 0x1p53))
     return;
   double new_lo = decimal((int64_t)m_lo * st.mant, st.exp), new_hi = decimal((int64_t)m_hi * st.mant, st.exp);
-  *lo = fmin(*lo, new_lo);
+  *lo = isfinite(new_lo) ? fmin(*lo, new_lo) : *lo;
   *hi = isfinite(new_hi) ? fmax(*hi, new_hi) : *hi;
 }
 
@@ -62,7 +66,15 @@ static double clamp(double v, double lo, double hi)
   return fmin(fmax(v, lo), hi);
 }
 
-void axis_set(struct axis *a, double lo, double hi, bool log)
+/* The range is final: what axis_frac() needs of it, since it is called for every point. */
+static void finish(struct axis *a)
+{
+  a->unit = safe_scale(a->lo, a->hi);
+  a->from = a->log ? log10(a->lo) : a->lo * a->unit;
+  a->length = a->log ? log10(a->hi) - a->from : a->hi * a->unit - a->from;
+}
+
+static void set_range(struct axis *a, double lo, double hi, bool log)
 {
   double least = log ? 0x1p-1074 : -DBL_MAX;
   *a = (struct axis){.log = log};
@@ -80,13 +92,19 @@ void axis_set(struct axis *a, double lo, double hi, bool log)
     a->hi = clamp(nextafter(c, INFINITY), least, DBL_MAX);
 }
 
-void axis_fit(struct axis *a, double lo, double hi, bool log)
+void axis_set(struct axis *a, double lo, double hi, bool log)
+{
+  set_range(a, lo, hi, log);
+  finish(a);
+}
+
+static void fit_range(struct axis *a, double lo, double hi, bool log)
 {
   if (!(lo <= hi)) {
-    axis_set(a, log ? 1 : 0, log ? 10 : 1, log);
+    set_range(a, log ? 1 : 0, log ? 10 : 1, log);
     return;
   }
-  axis_set(a, lo, hi, log);
+  set_range(a, lo, hi, log);
   lo = a->lo;
   hi = a->hi;
   if (log) { /* whole twentieths of the decades spanned, or of one decade, on the exponents */
@@ -110,21 +128,19 @@ void axis_fit(struct axis *a, double lo, double hi, bool log)
   a->hi = hi;
 }
 
+void axis_fit(struct axis *a, double lo, double hi, bool log)
+{
+  fit_range(a, lo, hi, log);
+  finish(a);
+}
+
 double axis_frac(const struct axis *a, double v)
 {
-  double f;
-  if (a->log) {
-    if (!(v > 0))
-      return NAN;
-    double l = log10(a->lo), h = log10(a->hi);
-    f = h > l ? (log10(v) - l) / (h - l) : v <= a->lo ? 0 : 1; /* neighbouring doubles can share a logarithm */
-  } else {
-    if (isnan(v))
-      return NAN;
-    double s = safe_scale(a->lo, a->hi);
-    f = (v * s - a->lo * s) / (a->hi * s - a->lo * s);
-  }
-  return clamp(f, -1e6, 1e6);
+  if (isnan(v) || (a->log && !(v > 0)))
+    return NAN;
+  if (!(a->length > 0)) /* neighbouring doubles can share a logarithm */
+    return v <= a->lo ? 0 : 1;
+  return clamp(((a->log ? log10(v) : v * a->unit) - a->from) / a->length, -1e6, 1e6);
 }
 
 /* Digits of m x 10^exp as plain decimal: exp <= 0 places after the point, or zeros behind. */
@@ -137,10 +153,13 @@ static void print_plain(char *out, size_t size, int64_t m, int exp, const char *
     snprintf(out, size, "0");
     return;
   }
-  snprintf(digits, sizeof digits, "%0*llu", n_frac < 20 ? n_frac + 1 : 20, u);
-  int n_int = (int)strlen(digits) - n_frac;
-  if (n_int < 1)
-    n_int = 1;
+  int n = snprintf(digits, sizeof digits, "%llu", u);
+  for (; n <= n_frac && n + 1 < (int)sizeof digits;
+       n++) { /* a zero before the point, and behind it to the first digit */
+    memmove(digits + 1, digits, (size_t)n + 1);
+    digits[0] = '0';
+  }
+  int n_int = n > n_frac ? n - n_frac : 1;
   snprintf(out, size, "%s%.*s%s%s%.*s%s", m < 0 ? "-" : "", n_int, digits, n_frac ? "." : "", digits + n_int,
            exp > 0 && exp < 8 ? exp : 0, "00000000", unit);
 }
@@ -176,8 +195,7 @@ static int first_digit_exp(int64_t m, int exp)
 
 static void add_tick(struct axis *a, double v)
 {
-  if (a->n_ticks < AXIS_MAX_TICKS && v >= a->lo && v <= a->hi &&
-      (a->n_ticks == 0 || v > a->tick[a->n_ticks - 1].v))
+  if (a->n_ticks < AXIS_MAX_TICKS && v >= a->lo && v <= a->hi && (a->n_ticks == 0 || v > a->tick[a->n_ticks - 1].v))
     a->tick[a->n_ticks++].v = v;
 }
 
@@ -240,17 +258,21 @@ static void label_ticks(struct axis *a, struct multiples m, struct step st)
   }
 }
 
-/* More digits than this between the range and its width: labels become relative. */
-#define MAX_DIGITS 4
+/* More digits than this between the range and its width, and labels become relative; fewer where an exponent follows.
+ */
+static int max_digits(double top)
+{
+  return top < -2 || top >= 15 ? 2 : 4;
+}
 
 static void place_linear(struct axis *a, int max)
 {
   double span = log10_span(a->lo, a->hi);
   double top = log10(fmax(fabs(a->lo), fabs(a->hi)));
   double lo = a->lo, hi = a->hi;
-  if (top - span > MAX_DIGITS) {
+  if (top - span > max_digits(top)) {
     int exp = (int)ceil(span) + 1;
-    double k = floor(lo / decimal(1, exp));
+    double k = round((lo / 2 + hi / 2) / decimal(1, exp));
     if (fabs(k) < 0x1p53) { /* else the range is a few ulps of subnormals */
       a->offset = decimal((int64_t)k, exp);
       snprintf(a->offset_label, sizeof a->offset_label, "%.*g", fabs(k) < 1e15 ? 15 : 17, a->offset);
@@ -260,12 +282,12 @@ static void place_linear(struct axis *a, int max)
   }
   struct step st = choose_step(lo, hi, span, max);
   struct multiples m = multiples_in(lo, hi, st);
-  if (m.last - m.first < 1) { /* a single tick tells no scale: one step finer, if that is not a crowd */
-    struct step finer = step_back(st);
-    struct multiples f = multiples_in(lo, hi, finer);
-    if (max > 1 && f.last - f.first + 1 <= max + 1 && f.last > f.first) {
-      st = finer;
-      m = f;
+  if (m.last - m.first < 1) { /* a single tick tells no scale: half the step, if that is not a crowd */
+    struct step half = st.mant == 5 ? (struct step){25, st.exp - 1} : step_back(st);
+    struct multiples h = multiples_in(lo, hi, half);
+    if (max > 1 && h.last - h.first + 1 <= max + 1 && h.last > h.first) {
+      st = half;
+      m = h;
     }
   }
   label_ticks(a, m, st);
@@ -276,7 +298,7 @@ struct log_set {
   int n_mants, mant[3], every;
 };
 
-/* How many ticks the set has within the range; the first `room` of them are put and labelled. */
+/* Puts and labels the set's ticks within the range. Returns how many; above `room` there are too many. */
 static int put_log_ticks(struct axis *a, const struct log_set *s, int room)
 {
   int first = (int)floor(log10(a->lo)) - 1, last = (int)ceil(log10(a->hi)) + 1, count = 0;
@@ -284,8 +306,10 @@ static int put_log_ticks(struct axis *a, const struct log_set *s, int room)
   for (int e = first; e <= last; e++) {
     for (int i = 0; e % s->every == 0 && i < s->n_mants; i++) {
       double v = decimal(s->mant[i], e);
-      if (!(v > 0) || v < a->lo || v > a->hi || ++count > room)
+      if (!(v > 0) || v < a->lo || v > a->hi)
         continue;
+      if (++count > room)
+        return count;
       struct axis_tick *t = &a->tick[count - 1];
       t->v = v;
       if (plain)
@@ -294,7 +318,7 @@ static int put_log_ticks(struct axis *a, const struct log_set *s, int room)
         snprintf(t->label, AXIS_LABEL, "%de%d", s->mant[i], e);
     }
   }
-  a->n_ticks = count < room ? count : room;
+  a->n_ticks = count;
   return count;
 }
 
@@ -305,9 +329,12 @@ static void place_log(struct axis *a, int max)
   for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
     if (put_log_ticks(a, &fine[i], max) <= max)
       return;
-  struct log_set decades = {1, {1}, 1};
-  while (put_log_ticks(a, &decades, max) > max)
-    decades.every++;
+  static const int every[] = {1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000}; /* doubles have 633 decades */
+  for (size_t i = 0; i < sizeof every / sizeof *every; i++) {
+    struct log_set decades = {1, {1}, every[i]};
+    if (put_log_ticks(a, &decades, max) <= max)
+      break;
+  }
   if (a->n_ticks < 2 && max > 1) /* a single tick tells no scale: rather one more than wanted */
     put_log_ticks(a, &fine[1], max + 1);
 }

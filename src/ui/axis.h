@@ -22,6 +22,7 @@ struct axis {
    * to be shown beside the axis; offset_label is "" elsewhere. */
   double offset;
   char offset_label[32];
+  double unit, from, length; /* axis_frac()'s own: frac = (v * unit - from) / length, of log10 v where log */
 };
 
 /* A range around data that lies in lo .. hi: never empty, a little rounded outward so that it is steady while data

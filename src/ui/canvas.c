@@ -18,7 +18,8 @@ static const char ascii_of[STYLE_N_SERIES + 1] = "*+ox#%@&";
 
 void canvas_init(struct canvas *c, int w, int h, enum glyphs glyphs)
 {
-  *c = (struct canvas){.glyphs = glyphs, .w = w, .h = h, .dot_w = dots_of[glyphs].dot_w, .dot_h = dots_of[glyphs].dot_h};
+  *c =
+      (struct canvas){.glyphs = glyphs, .w = w, .h = h, .dot_w = dots_of[glyphs].dot_w, .dot_h = dots_of[glyphs].dot_h};
   c->cell = mem_alloc((size_t)w * (size_t)h * sizeof *c->cell);
 }
 

@@ -15,8 +15,8 @@
 static const struct {
   uint32_t ch;
   const char *ascii;
-} spelling[] = {{0x2192, "->"}, {0x00B5, "u"}, {0x03BC, "u"}, {0x00B2, "^2"}, {0x00B7, "."},
-                {0x2026, "..."}, {0x2013, "-"}, {0x2212, "-"}, {0x00D7, "x"}, {0x03C3, "sigma"}};
+} spelling[] = {{0x2192, "->"},  {0x00B5, "u"}, {0x03BC, "u"}, {0x00B2, "^2"}, {0x00B7, "."},
+                {0x2026, "..."}, {0x2013, "-"}, {0x2212, "-"}, {0x00D7, "x"},  {0x03C3, "sigma"}};
 
 static struct str spell(const char *text, enum glyphs glyphs)
 {
@@ -24,7 +24,7 @@ static struct str spell(const char *text, enum glyphs glyphs)
   str_add(&out, "");
   for (uint32_t ch; (ch = cell_decode(&text));) {
     char utf8[4];
-    if (glyphs != GLYPHS_ASCII || ch < 0x80) {
+    if (glyphs != GLYPHS_ASCII || (ch >= 0x20 && ch < 0x7F)) {
       str_addn(&out, utf8, (size_t)cell_encode(ch, utf8));
       continue;
     }

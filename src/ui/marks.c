@@ -37,17 +37,14 @@ static void rows_init(struct rows *r, const struct plot *p, const struct axis *x
       r->has_mark[column_of(&p->mark[i], x, w)] = true;
 }
 
-/* A label needs its own cells and a blank one at each side, but for the side where its mark is. Unless may_cross, it
- * leaves the lines of other marks alone. */
-static bool is_free(const struct rows *r, int row, int from, int n, bool may_cross)
+/* A label needs its own cells and a blank one at each side, but for the side where its mark (`column`) is. Unless
+ * may_cross, the same holds for the lines of other marks. */
+static bool is_free(const struct rows *r, int row, int column, int from, int n, bool may_cross)
 {
   if (from < 0 || from + n > r->w)
     return false;
   for (int c = from > 0 ? from - 1 : 0; c <= from + n && c < r->w; c++)
-    if (r->taken[row * r->w + c])
-      return false;
-  for (int c = from; c < from + n && !may_cross; c++)
-    if (r->has_mark[c])
+    if (r->taken[row * r->w + c] || (!may_cross && r->has_mark[c] && c != column))
       return false;
   return true;
 }
@@ -67,7 +64,7 @@ static struct place find_place(const struct rows *r, int column, const char *tex
     int n = legend_text_width(s, glyphs);
     const int from[] = {column + 1, column - n};
     for (int i = 0; i < 2 * r->h; i++)
-      if (is_free(r, i / 2, from[i & 1], n, try >= 2))
+      if (is_free(r, i / 2, column, from[i & 1], n, try >= 2))
         return (struct place){i / 2, from[i & 1], n, s};
   }
   return (struct place){.row = r->h};

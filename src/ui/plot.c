@@ -99,19 +99,21 @@ static void take_rows(struct rect *from, struct rect *to, int n)
   from->h -= n;
 }
 
+/* The legend goes beside the title; below it where that would cost values and there are rows to spend. */
 static void layout_head(const struct plot *p, struct layout *l, struct rect *rest, const struct legend *legend)
 {
-  int title_w = p->title ? legend_text_width(p->title, p->glyphs) : 0, all_w = rest->w, all_h = rest->h;
+  int all_w = rest->w, all_h = rest->h;
+  int room = all_w - 2 - (p->title ? legend_text_width(p->title, p->glyphs) : 0);
+  int n_values = legend->n;
   take_rows(rest, &l->title, 1);
-  bool beside = title_w + 2 + legend_width(legend, legend->n) <= all_w;
-  if (!beside && all_h >= 7 && legend->n > 0) {
-    int rows = legend_rows(legend, all_w, legend->n);
-    take_rows(rest, &l->legend, rows > 1 && all_h >= 12 ? 2 : 1);
-  } else if (legend->n > 0) {
-    int w = legend_width(legend, beside ? legend->n : 0), room = all_w - title_w - 2;
-    w = w < room ? w : room;
-    if (w > 0)
-      l->legend = (struct rect){l->title.x + all_w - w, l->title.y, w, 1};
+  while (n_values > 0 && legend_width(legend, n_values) > room)
+    n_values--;
+  bool fits = legend_width(legend, n_values) <= room, is_full = fits && n_values == legend->n;
+  if (!is_full && all_h >= (fits ? 10 : 7)) {
+    take_rows(rest, &l->legend, legend_rows(legend, all_w, legend->n) > 1 && all_h >= 12 ? 2 : 1);
+  } else if (legend->n > 0 && room > 0) {
+    int w = legend_width(legend, n_values) < room ? legend_width(legend, n_values) : room;
+    l->legend = (struct rect){l->title.x + all_w - w, l->title.y, w, 1};
   }
 }
 
@@ -145,7 +147,9 @@ static void layout_axes(const struct plot *p, struct layout *l, struct rect rest
   if (rows > 0 && l->y.n_ticks > 0) /* for the rows that are left; as wide as before or less */
     axis_place(&l->y, rest.h < 3 ? rest.h : rest.h / 3 + 2);
   l->area = rest;
-  axis_place(&l->x, rest.w / 9 < 2 ? 2 : rest.w / 9 + 1);
+  double lo, hi;
+  if (p->x0 < p->x1 || x_extent(p, &lo, &hi))
+    axis_place(&l->x, rest.w / 9 < 2 ? 2 : rest.w / 9 + 1);
 }
 
 /* ---- drawing ---- */
@@ -226,9 +230,11 @@ static double dot_y(const struct canvas *c, const struct axis *y, double v)
 static void draw_band(struct canvas *c, const struct trace *t, const struct axis *y, int series)
 {
   struct pen pen = {LAYER_BAND, series};
-  for (int i = 0; i < t->n_columns; i++)
-    if (t->column[i].min < t->column[i].max)
-      canvas_bar(c, i, dot_y(c, y, t->column[i].max), dot_y(c, y, t->column[i].min), pen);
+  for (int i = 0; i < t->n_columns; i++) {
+    double top = dot_y(c, y, t->column[i].max), bottom = dot_y(c, y, t->column[i].min);
+    if (t->column[i].min < t->column[i].max && bottom - top > 1.5) /* less is the line's own thickness */
+      canvas_bar(c, i, top, bottom, pen);
+  }
 }
 
 static void draw_line(struct canvas *c, const struct trace *t, const struct axis *y, struct pen pen, bool smooth)
@@ -316,7 +322,6 @@ void plot_draw(const struct plot *p, struct grid *whole, struct rect where)
   legend_init(&legend, p);
   l.any = plot_axes(p, &l.x, &l.y);
   layout_head(p, &l, &rest, &legend);
-  draw_title(p, &l, g);
   legend_draw(&legend, g, l.legend);
   if (rest.h >= MIN_AREA_H && rest.w >= MIN_AREA_W) {
     layout_axes(p, &l, rest);
@@ -327,6 +332,7 @@ void plot_draw(const struct plot *p, struct grid *whole, struct rect where)
     if (!x_extent(p, &lo, &hi))
       draw_centred(p, g, l.area, "no data yet");
   }
+  draw_title(p, &l, g);
   for (int y = 0; y < where.h; y++)
     for (int x = 0; x < where.w; x++) {
       const struct cell *c = &g->cell[y * g->w + x];

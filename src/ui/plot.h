@@ -3,7 +3,8 @@
  *
  * How to read it: a coloured line is the mean of a column, the dim dots around it reach from its least to its largest
  * value. '!' at the top of a column: NaN or Inf there, the line is broken. A small triangle at the bottom of a log
- * axis: values <= 0. A later series is drawn over an earlier one. It costs O(columns + blocks), whatever the history. */
+ * axis: values <= 0. A later series is drawn over an earlier one. It costs O(columns + blocks), whatever the history.
+ */
 #ifndef UI_PLOT_H
 #define UI_PLOT_H
 
@@ -27,9 +28,9 @@ struct plot {
   const struct plot_mark *mark;
   size_t n_marks;
   bool log_y;
-  double smooth;   /* weight of the exponential moving average a column, 0 (off) .. 0.999; debiased; raw is dimmed */
-  double x0, x1;   /* shown span; x0 >= x1: all */
-  double y0, y1;   /* shown range; y0 >= y1: fitted */
+  double smooth; /* weight of the exponential moving average a column, 0 (off) .. 0.999; debiased; raw is dimmed */
+  double x0, x1; /* shown span; x0 >= x1: all */
+  double y0, y1; /* shown range; y0 >= y1: fitted */
   bool focus;
   enum glyphs glyphs;
 };

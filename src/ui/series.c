@@ -31,6 +31,17 @@ void series_free(struct series *s)
 
 static const struct series_block empty = {.min = INFINITY, .max = -INFINITY, .first = NAN, .last = NAN};
 
+/* Block ends are never NaN; fmin() and fmax(), which care, are library calls. */
+static double least(double a, double b)
+{
+  return b < a ? b : a;
+}
+
+static double most(double a, double b)
+{
+  return b > a ? b : a;
+}
+
 /* b's points come after a's. */
 static void merge(struct series_block *a, const struct series_block *b)
 {
@@ -39,8 +50,8 @@ static void merge(struct series_block *a, const struct series_block *b)
     return;
   }
   a->x1 = b->x1;
-  a->min = fmin(a->min, b->min);
-  a->max = fmax(a->max, b->max);
+  a->min = least(a->min, b->min);
+  a->max = most(a->max, b->max);
   a->sum += b->sum;
   a->n += b->n;
   a->n_bad += b->n_bad;
@@ -99,14 +110,14 @@ void series_push(struct series *s, double x, double min, double max, double sum,
     n = 0;
   }
   if (s->n > 0)
-    x = fmax(x, s->block[s->n - 1].x1);
+    x = most(x, s->block[s->n - 1].x1);
   struct series_block b = empty;
   b.x0 = b.x1 = x;
   b.n = n;
   b.n_bad = n_bad;
   if (n > 0) {
-    b.min = fmin(min, max);
-    b.max = fmax(min, max);
+    b.min = least(min, max);
+    b.max = most(min, max);
     b.sum = sum;
     b.first = b.last = series_mean(&b);
   }
@@ -173,5 +184,5 @@ double series_mean(const struct series_block *b)
   double m = b->sum / (double)b->n;
   if (!isfinite(m))
     m = b->min / 2 + b->max / 2;
-  return fmin(fmax(m, b->min), b->max);
+  return least(most(m, b->min), b->max);
 }

@@ -83,8 +83,8 @@ static void fill_columns(struct trace *t, const struct series_block *b, int from
   for (int c = from < 0 ? 0 : from; c <= to && c < t->n_columns; c++) {
     struct trace_column *col = &t->column[c];
     if (b->n > 0 && !(log && max <= 0)) {
-      col->min = fmin(col->min, min);
-      col->max = fmax(col->max, max);
+      col->min = min < col->min ? min : col->min;
+      col->max = max > col->max ? max : col->max;
     }
     col->is_bad |= b->n_bad > 0;
     col->is_low |= is_low;
@@ -150,8 +150,8 @@ static bool widen(const struct series_block *b, bool log, double *lo, double *hi
   double mean = series_mean(b), min = b->min;
   if (log && min <= 0)
     min = mean > 0 ? mean : b->max;
-  *lo = fmin(*lo, min);
-  *hi = fmax(*hi, b->max);
+  *lo = min < *lo ? min : *lo;
+  *hi = b->max > *hi ? b->max : *hi;
   return true;
 }
 

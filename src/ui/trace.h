@@ -27,7 +27,8 @@ struct trace {
  * smooth_x is the length in x over which the moving average forgets by 1/e; 0: none. The average is causal, weighted
  * by points and debiased, S_i = d S + sum_i, W_i = d W + n_i, y_i = S_i / W_i with d = exp(-dx / smooth_x): a new point
  * moves no older one, and a constant stays what it is. On a log axis it is taken of logarithms. */
-void trace_init(struct trace *t, const struct series *s, const struct axis *x, int n_columns, double smooth_x, bool log);
+void trace_init(struct trace *t, const struct series *s, const struct axis *x, int n_columns, double smooth_x,
+                bool log);
 void trace_done(struct trace *t);
 
 /* Widens *lo .. *hi to the finite values (positive ones where log) of all blocks that touch the span. Returns whether

@@ -1,5 +1,6 @@
-/* The table of number formats and the rules that make the others: eXmY[ieee|fn|fin|fnuz], intN, uintN, q(WL,FL).
- * Formats are interned and live as long as the process. */
+/* The table of number formats and the rules that make the others: eXmY[ieee|fn|fin|fnuz], intN, uintN, q(WL,FL)[sym].
+ * Formats are interned and live as long as the process. Names are compared in lower case and without '_' and '-', so
+ * that ocp_e4m3, e4m3_fin and bfloat16 of other tools are found too. */
 #include "config.h"
 
 #include "numeric/format.h"
@@ -14,48 +15,58 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Names that are listed, in that order; what they mean comes from the rules below. */
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+/* Names that are listed, in that order; what they mean comes from the tables and rules below. */
 static const char *const listed[] = {
-    "fp32",  "tf32",  "bf16",  "fp16",  "e5m2",   "e5m2fnuz", "e4m3",   "e4m3fnuz", "e4m3fin", "e4m2",   "e4m1",
-    "e4m0",  "e3m2",  "e2m3",  "e2m1",  "int16",  "int8",     "int7",   "int6",     "int5",    "int4",   "int3",
-    "int2",  "uint8", "uint4", "q(8,4)", "ternary", "binary", "mxfp8e4m3", "mxfp8e5m2", "mxfp6e3m2", "mxfp6e2m3",
-    "mxfp4", "mxint8", "nvfp4",
+    "fp32",      "tf32",      "bf16",      "fp16",      "e5m2",   "e5m2fnuz", "e4m3",   "e4m3fnuz", "e4m3b11fnuz",
+    "e4m3fin",   "e4m2",      "e4m1",      "e4m0",      "e3m2",   "e2m3",     "e2m1",   "int16",    "int8",
+    "int7",      "int6",      "int5",      "int4",      "int3",   "int2",     "uint16", "uint8",    "uint4",
+    "uint2",     "q(8,4)",    "ternary",   "binary",    "mxfp8e4m3", "mxfp8e5m2", "mxfp6e3m2", "mxfp6e2m3", "mxfp4",
+    "mxint8",    "mxint8full", "nvfp4",    "nvfp4exact",
 };
 
-struct float_name {
-  const char *name, *alias; /* alias: other names, one space between */
+/* Floats whose name does not follow from the rule; alias: other names, one space between. */
+static const struct float_name {
+  const char *name, *alias;
   int exp_bits, frac_bits;
   enum float_kind kind;
-};
-/* Those whose name does not follow from the rule, and OCP's, which keep the plain name. */
-static const struct float_name float_names[] = {
-    {"fp32", "float32 binary32 f32 e8m23", 8, 23, FLOAT_IEEE},
-    {"tf32", "e8m10", 8, 10, FLOAT_IEEE},
-    {"bf16", "bfloat16 e8m7", 8, 7, FLOAT_IEEE},
-    {"fp16", "binary16 float16 f16 half e5m10", 5, 10, FLOAT_IEEE},
-    {"e5m2", "ocp_e5m2 e5m2ieee e5m2_ieee fp8_e5m2", 5, 2, FLOAT_IEEE},
-    {"e4m3", "ocp_e4m3 e4m3fn e4m3_fn fp8_e4m3", 4, 3, FLOAT_FN},
-    {"e3m2", "ocp_e3m2 e3m2fin fp6_e3m2", 3, 2, FLOAT_FIN},
-    {"e2m3", "ocp_e2m3 e2m3fin fp6_e2m3", 2, 3, FLOAT_FIN},
-    {"e2m1", "ocp_e2m1 e2m1fin fp4 fp4_e2m1", 2, 1, FLOAT_FIN},
+  int bias; /* 0: by rule */
+} float_names[] = {
+    {"fp32", "float32 binary32 f32 float single e8m23 e8m23ieee", 8, 23, FLOAT_IEEE, 0},
+    {"tf32", "tensorfloat32 e8m10 e8m10ieee", 8, 10, FLOAT_IEEE, 0},
+    {"bf16", "bfloat16 e8m7 e8m7ieee", 8, 7, FLOAT_IEEE, 0},
+    {"fp16", "binary16 float16 f16 half e5m10ieee", 5, 10, FLOAT_IEEE, 0},
+    {"e5m2", "ocpe5m2 e5m2ieee fp8e5m2 float8e5m2", 5, 2, FLOAT_IEEE, 0},
+    {"e4m3", "ocpe4m3 e4m3fn fp8e4m3 fp8e4m3fn float8e4m3fn", 4, 3, FLOAT_FN, 0},
+    {"e5m2fnuz", "fp8e5m2fnuz float8e5m2fnuz", 5, 2, FLOAT_FNUZ, 0},
+    {"e4m3fnuz", "fp8e4m3fnuz float8e4m3fnuz", 4, 3, FLOAT_FNUZ, 0},
+    {"e4m3b11fnuz", "e4m3b11 float8e4m3b11fnuz", 4, 3, FLOAT_FNUZ, 11},
+    {"e3m2", "ocpe3m2 e3m2fin fp6e3m2 float6e3m2fn", 3, 2, FLOAT_FIN, 0},
+    {"e2m3", "ocpe2m3 e2m3fin fp6e2m3 float6e2m3fn", 2, 3, FLOAT_FIN, 0},
+    {"e2m1", "ocpe2m1 e2m1fin fp4 fp4e2m1 float4e2m1fn", 2, 1, FLOAT_FIN, 0},
 };
 
-struct block_name {
+/* Floor is the rule of the MX specification; rceil never clips, so that SR stays unbiased. */
+static const struct block_name {
   const char *name, *alias, *element, *scale_rule;
   int block;
-};
-static const struct block_name block_names[] = {
-    {"mxfp8e4m3", "mxfp8_e4m3 mxfp8", "e4m3", "rceil", 32}, {"mxfp8e5m2", "mxfp8_e5m2", "e5m2", "rceil", 32},
-    {"mxfp6e3m2", "mxfp6_e3m2", "e3m2", "rceil", 32},       {"mxfp6e2m3", "mxfp6_e2m3 mxfp6", "e2m3", "rceil", 32},
-    {"mxfp4", "mxfp4_e2m1 mxfp4e2m1", "e2m1", "rceil", 32}, {"mxint8", "mxint8_sym", "q(8,6)", "rceil", 32},
-    {"nvfp4", "", "e2m1", "nvfp4", 16},
+} block_names[] = {
+    {"mxfp8e4m3", "mxfp8", "e4m3", "rceil", 32},
+    {"mxfp8e5m2", "", "e5m2", "rceil", 32},
+    {"mxfp6e3m2", "", "e3m2", "rceil", 32},
+    {"mxfp6e2m3", "mxfp6", "e2m3", "rceil", 32},
+    {"mxfp4", "mxfp4e2m1", "e2m1", "rceil", 32},
+    {"mxint8", "mxint8sym", "q(8,6)sym", "rceil", 32},
+    {"mxint8full", "", "q(8,6)", "rceil", 32},
+    {"nvfp4", "nvfp4tef32", "e2m1", "nvfp4", 16},
+    {"nvfp4exact", "", "e2m1", "nvfp4", 16},
 };
 
 static const char *const kind_names[] = {"ieee", "fn", "fin", "fnuz"};
 static const char *const family_names[] = {"float", "int", "uint", "fixed", "ternary", "binary", "block"};
 
-#define MAX_FORMATS 512
-static struct format *interned[MAX_FORMATS];
+static struct format **interned;
 static size_t n_interned;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -68,21 +79,25 @@ static bool is_word_of(const char *name, const char *words)
   return false;
 }
 
-static void set_float(struct format *f, int exp_bits, int frac_bits, enum float_kind kind)
+/* NUMERICS section 1, "Generic ExMy rule". bias 0: the rule's. */
+static void set_float(struct format *f, int exp_bits, int frac_bits, enum float_kind kind, int bias)
 {
   f->family = FORMAT_FLOAT;
   f->exp_bits = exp_bits;
   f->frac_bits = frac_bits;
   f->kind = kind;
   f->total_bits = 1 + exp_bits + frac_bits;
-  f->bias = kind == FLOAT_FNUZ ? 1 << (exp_bits - 1) : (1 << (exp_bits - 1)) - 1;
+  f->bias = bias ? bias : kind == FLOAT_FNUZ ? 1 << (exp_bits - 1) : (1 << (exp_bits - 1)) - 1;
   f->emin = 1 - f->bias;
   int top = (1 << exp_bits) - 1 - f->bias; /* exponent of the largest field */
   double ulp_of_one = ldexp(1, -frac_bits);
   f->emax = kind == FLOAT_IEEE || (kind == FLOAT_FN && frac_bits == 0) ? top - 1 : top;
   f->max_finite = ldexp(2 - ulp_of_one, f->emax);
-  if (kind == FLOAT_FN && frac_bits > 0)
+  if (kind == FLOAT_FN && frac_bits > 0) {
     f->max_finite = ldexp(2 - 2 * ulp_of_one, f->emax);
+    if (frac_bits == 1) /* the largest field has one finite code, its power of two */
+      f->max_finite = ldexp(1, f->emax);
+  }
   f->min_normal = ldexp(1, f->emin);
   f->min_subnormal = ldexp(1, f->emin - frac_bits);
   f->has_inf = kind == FLOAT_IEEE;
@@ -98,65 +113,81 @@ static void set_codes(struct format *f, enum format_family family, int bits, int
   f->code_max = hi;
 }
 
-/* "eXmY" with an optional kind, '_' allowed before it. */
-static bool parse_float(const char *name, struct format *f)
+/* Decimal digits at *s, moved past; -1 where there are none or more than two. */
+static int take_number(const char **s)
 {
-  int e, m, used = 0;
-  if (sscanf(name, "e%1dm%2d%n", &e, &m, &used) != 2 || !used || !isdigit((unsigned char)name[1]))
+  int v = 0, n = 0;
+  for (; isdigit((unsigned char)**s) && n < 3; n++)
+    v = 10 * v + *(*s)++ - '0';
+  return n == 1 || n == 2 ? v : -1;
+}
+
+/* "eXmY" with an optional kind. Without one, plain eXmY is fin where OCP does not define it otherwise. */
+static bool parse_float(const char *s, struct format *f)
+{
+  if (*s++ != 'e')
     return false;
-  if (!isdigit((unsigned char)name[3]))
+  int e = take_number(&s);
+  if (*s++ != 'm')
     return false;
-  const char *kind = name + used;
-  kind += *kind == '_';
-  int k = FLOAT_FIN;
-  if (*kind) {
-    for (k = 0; k < 4 && strcmp(kind, kind_names[k]); k++)
+  int m = take_number(&s), k = FLOAT_FIN;
+  if (*s)
+    for (k = 0; k < 4 && strcmp(s, kind_names[k]); k++)
       ;
-    if (k == 4)
-      return false;
-  }
-  if (e < 2 || e > 8 || m < 0 || m > 23 || (e == 8 && k != FLOAT_IEEE))
+  /* 8 exponent bits: all but ieee would have values beyond fp32's */
+  if (k == 4 || e < 2 || e > 8 || m < 0 || m > 23 || (e == 8 && k != FLOAT_IEEE))
     return false;
-  set_float(f, e, m, (enum float_kind)k);
-  snprintf(f->name, sizeof f->name, "e%dm%d%s", e, m, kind_names[k]);
-  /* plain eXmY is the canonical name where OCP does not define that name otherwise */
-  if (k == FLOAT_FIN && !(e == 4 && m == 3) && !(e == 5 && m == 2))
-    snprintf(f->name, sizeof f->name, "e%dm%d", e, m);
+  set_float(f, e, m, (enum float_kind)k, 0);
+  snprintf(f->name, sizeof f->name, "e%dm%d%s", e, m, k == FLOAT_FIN && !(m + e == 7 && (m == 3 || m == 2)) ? "" : kind_names[k]);
   return true;
 }
 
-static bool parse_integer(const char *name, struct format *f)
+static bool parse_integer(const char *s, struct format *f)
 {
-  bool is_unsigned = *name == 'u';
-  int bits, used = 0;
-  if (sscanf(name + is_unsigned, "int%2d%n", &bits, &used) != 1 || name[is_unsigned + used] || bits < 2 || bits > 16)
+  bool is_unsigned = *s == 'u';
+  s += is_unsigned;
+  if (strncmp(s, "int", 3))
     return false;
+  s += 3;
+  int bits = take_number(&s);
+  if (*s || bits < 2 || bits > 16)
+    return false;
+  int32_t top = 1 << (bits - 1);
   if (is_unsigned)
-    set_codes(f, FORMAT_UINT, bits, 0, (1 << bits) - 1);
+    set_codes(f, FORMAT_UINT, bits, 0, 2 * top - 1);
   else
-    set_codes(f, FORMAT_INT, bits, -((1 << (bits - 1)) - 1), (1 << (bits - 1)) - 1);
+    set_codes(f, FORMAT_INT, bits, 1 - top, top - 1);
   snprintf(f->name, sizeof f->name, "%sint%d", is_unsigned ? "u" : "", bits);
   return true;
 }
 
-static bool parse_fixed(const char *name, struct format *f)
+/* q(WL,FL): two's complement; "sym" leaves the lowest code out. */
+static bool parse_fixed(const char *s, struct format *f)
 {
-  int wl, fl, used = 0;
-  if (sscanf(name, "q(%2d,%2d)%n", &wl, &fl, &used) != 2 || !used || name[used] || wl < 2 || wl > 16 || fl < 0 || fl > 30)
+  if (*s++ != 'q' || *s++ != '(')
     return false;
-  set_codes(f, FORMAT_FIXED, wl, -(1 << (wl - 1)), (1 << (wl - 1)) - 1);
+  int wl = take_number(&s);
+  if (*s++ != ',')
+    return false;
+  int fl = take_number(&s);
+  if (*s++ != ')')
+    return false;
+  bool sym = strcmp(s, "sym") == 0;
+  if ((*s && !sym) || wl < 2 || wl > 16 || fl < 0 || fl > 30)
+    return false;
+  set_codes(f, FORMAT_FIXED, wl, -(1 << (wl - 1)) + sym, (1 << (wl - 1)) - 1);
   f->fixed_frac_bits = fl;
-  snprintf(f->name, sizeof f->name, "q(%d,%d)", wl, fl);
+  snprintf(f->name, sizeof f->name, "q(%d,%d)%s", wl, fl, sym ? "sym" : "");
   return true;
 }
 
 static bool parse_named_float(const char *name, struct format *f)
 {
-  for (size_t i = 0; i < sizeof float_names / sizeof *float_names; i++) {
+  for (size_t i = 0; i < COUNT(float_names); i++) {
     const struct float_name *n = &float_names[i];
     if (strcmp(name, n->name) && !is_word_of(name, n->alias))
       continue;
-    set_float(f, n->exp_bits, n->frac_bits, n->kind);
+    set_float(f, n->exp_bits, n->frac_bits, n->kind, n->bias);
     str_copy(f->name, sizeof f->name, n->name);
     return true;
   }
@@ -177,7 +208,7 @@ static bool parse_other(const char *name, struct format *f)
 
 static bool parse_block(const char *name, struct format *f)
 {
-  for (size_t i = 0; i < sizeof block_names / sizeof *block_names; i++) {
+  for (size_t i = 0; i < COUNT(block_names); i++) {
     const struct block_name *b = &block_names[i];
     if (strcmp(name, b->name) && !is_word_of(name, b->alias))
       continue;
@@ -199,7 +230,8 @@ static const struct format *intern(const struct format *f)
   for (size_t i = 0; i < n_interned && !found; i++)
     if (strcmp(interned[i]->name, f->name) == 0)
       found = interned[i];
-  if (!found && n_interned < MAX_FORMATS) {
+  if (!found) {
+    interned = mem_realloc(interned, (n_interned + 1) * sizeof *interned);
     struct format *copy = mem_alloc(sizeof *copy);
     *copy = *f;
     found = interned[n_interned++] = copy;
@@ -208,35 +240,46 @@ static const struct format *intern(const struct format *f)
   return found;
 }
 
+/* Lower case, without '_', '-' and blanks. */
+static void plain_name(const char *name, char *out, size_t n_bytes)
+{
+  size_t n = 0;
+  for (; *name && n + 1 < n_bytes; name++)
+    if (*name != '_' && *name != '-' && *name != ' ')
+      out[n++] = (char)tolower((unsigned char)*name);
+  out[*name ? 0 : n] = '\0'; /* too long is no name */
+}
+
+static int unknown(const char *name, const char *plain, struct err *e)
+{
+  const char *words[COUNT(listed) + 1] = {0};
+  memcpy(words, listed, sizeof listed);
+  const char *near = str_nearest(plain, words);
+  return err_set(e,
+                 "unknown number format '%.60s'%s%s%s: allowed are fp32 tf32 bf16 fp16, eXmY (X 2 to 7, Y 0 to 23) "
+                 "with ieee, fn, fin or fnuz behind it, e8mYieee, int2 to int16, uint2 to uint16, q(WL,FL), ternary, "
+                 "binary, mxfp8e4m3 mxfp8e5m2 mxfp6e3m2 mxfp6e2m3 mxfp4 mxint8 nvfp4",
+                 name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 const struct format *format_find(const char *name, struct err *e)
 {
-  char low[64];
-  if (!str_copy(low, sizeof low, name))
-    low[0] = 0;
-  for (char *c = low; *c; c++)
-    *c = (char)tolower((unsigned char)*c);
   static bool (*const rules[])(const char *, struct format *) = {parse_named_float, parse_float, parse_integer,
                                                                  parse_fixed,       parse_other, parse_block};
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+  char plain[64];
+  plain_name(name, plain, sizeof plain);
+  for (size_t i = 0; i < COUNT(rules); i++) {
     struct format f = {0};
-    if (rules[i](low, &f))
+    if (rules[i](plain, &f))
       return intern(&f);
   }
-  const char *words[sizeof listed / sizeof *listed + 1] = {0};
-  for (size_t i = 0; i < format_count(); i++)
-    words[i] = listed[i];
-  const char *near = str_nearest(low, words);
-  err_set(e,
-          "unknown number format '%.60s'%s%s%s: allowed are fp32 tf32 bf16 fp16, eXmY (X 2 to 7, Y 0 to 23) with ieee, fn, "
-          "fin or fnuz behind it, int2 to int16, uint2 to uint16, q(WL,FL), ternary, binary, mxfp8e4m3 mxfp8e5m2 "
-          "mxfp6e3m2 mxfp6e2m3 mxfp4 mxint8 nvfp4",
-          name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  unknown(name, plain, e);
   return NULL;
 }
 
 size_t format_count(void)
 {
-  return sizeof listed / sizeof *listed;
+  return COUNT(listed);
 }
 
 const struct format *format_at(size_t i)

@@ -65,6 +65,7 @@ float kernel_round_one(const struct kernel_plan *p, float x, uint32_t random, ui
 
 /* max |x| over the finite elements; *non_finite is set when there are others. */
 float kernel_absmax(const float *x, size_t n, bool *non_finite);
+float kernel_absmax_scalar(const float *x, size_t n, bool *non_finite);
 
 /* Fixed reduction of the lanes: ((0+8)+(4+12)) + ... as a halving tree. */
 float kernel_lane_sum(const float lane[KERNEL_LANES]);

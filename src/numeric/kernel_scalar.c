@@ -166,25 +166,27 @@ static float round_scaled(const struct kernel_plan *p, float t, uint32_t random,
   return in_range(p, scale_quanta(s.i + up, s.quantum), negative);
 }
 
-/* Var[q] in units of the scale: (t - lo)(hi - t) where P(up) is the fraction, P(1-P) q^2 where it is not. */
+/* Var[q] in units of the scale squared: (t - lo)(hi - t) where P(up) is the fraction, P(1-P) q^2 where it is not. The
+ * order of the operations is part of the definition. */
 static float variance_scaled(const struct kernel_plan *p, float t)
 {
   float a = fabsf(t);
   if (!(a < INFINITY))
     return 0;
   struct split s = split_at_quantum(p, bits_of(a));
-  if (!s.d)
-    return 0;
   float q = scale_quanta(1, s.quantum), lo = scale_quanta(s.i, s.quantum);
   float top = p->uniform ? (t < 0 ? p->zero_point - p->code_lo : p->code_hi - p->zero_point) : p->max_value;
   if (lo >= top)
     return 0;
-  if (p->rounding == ROUND_SR && p->k_bits == 32) {
-    float below = a - lo;
-    return below * (q - below);
+  if (p->rounding != ROUND_SR || p->k_bits != 32) {
+    float prob = (float)fraction_of(p, &s) * float_of((uint32_t)(127 - p->k_bits) << 23);
+    return (prob - prob * prob) * (q * q);
   }
-  float prob = (float)fraction_of(p, &s) * float_of((uint32_t)(127 - p->k_bits) << 23);
-  return (prob - prob * prob) * (q * q);
+  float below = a - lo;
+  if (!p->uniform && p->min_field == 1) /* quanta may be too small to divide by */
+    return below * (q - below);
+  below *= float_of((uint32_t)(254 - s.quantum) << 23);
+  return below * (1 - below) * (q * q);
 }
 
 static float scaled(const struct kernel_plan *p, float x)
@@ -240,7 +242,7 @@ void kernel_scalar(const struct kernel_plan *p, const float *x, float *y, size_t
   }
 }
 
-float kernel_absmax(const float *x, size_t n, bool *non_finite)
+float kernel_absmax_scalar(const float *x, size_t n, bool *non_finite)
 {
   uint32_t max = 0, bad = 0;
   for (size_t i = 0; i < n; i++) {

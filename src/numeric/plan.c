@@ -48,8 +48,3 @@ void kernel_plan_init(struct kernel_plan *p, const struct spec *s, const struct 
   p->cols = 1;
 }
 
-kernel_fn *kernel_pick(const struct kernel_plan *p)
-{
-  (void)p;
-  return kernel_scalar;
-}

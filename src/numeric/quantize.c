@@ -189,8 +189,3 @@ void quant_state_done(struct quant_state *st)
   mem_free(st->residual);
   memset(st, 0, sizeof *st);
 }
-
-const char *quantize_isa(void)
-{
-  return "scalar";
-}

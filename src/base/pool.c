@@ -1,7 +1,7 @@
 /* The pool of compute threads. Between two calls a worker spins for some tens of microseconds (a training step is a
- * chain of short parallel sections, and waking a sleeper costs as much as many of them), then sleeps. It yields while it
- * spins: on a busy machine the thread it waits for may want this very processor (an empty section took 100 us without
- * the yield and 4 us with it when another program held the second of two processors).
+ * chain of short parallel sections, and waking a sleeper costs as much as many of them), then sleeps. It yields while
+ * it spins: on a busy machine the thread it waits for may want this very processor (an empty section took 100 us
+ * without the yield and 4 us with it when another program held the second of two processors).
  *
  * One call is one generation: the caller writes the job, counts the generation up, does range 0 itself and waits until
  * every worker has said it is done, so the job never changes under a worker. */

@@ -306,11 +306,11 @@ static int read_file(lua_State *L)
     return luaL_error(L, "%s: must return model { ... }, or a function that returns it; it returned %s", r->path,
                       lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
   int at = lua_gettop(L);
+  if (is_layer(L, at))
+    return luaL_error(L, "%s: returned a single layer; write model { ... } around it", r->path);
   check_keys(L, r, at);
   copy_field(L, r, at, "name", r->name, r->out->name);
   copy_field(L, r, at, "loss", "cross_entropy", r->out->loss);
-  if (is_layer(L, at))
-    return luaL_error(L, "%s: returned a single layer; write model { ... } around it", r->path);
   read_list(L, r, at, 0);
   if (r->out->n_layers == 0)
     return luaL_error(L, "%s: the model has no layers", r->path);
@@ -338,7 +338,7 @@ static int unknown_model(const char *name, struct err *e)
   for (int i = 0; i < n; i++)
     str_addf(&all, "%s%s", i ? ", " : "", names[i]);
   err_set(e, "no model '%s'%s%s%s; %s%s; a path ending in .lua names a file of your own", name,
-          near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "", n ? "there are: " : "none is installed",
+          near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", n ? "there are: " : "none is installed",
           n ? all.s : "");
   str_done(&all);
   for (int i = 0; i < n; i++)

@@ -200,18 +200,20 @@ static bool ends_early(lua_State *L)
   return msg && n >= sizeof mark - 1 && strcmp(msg + n - (sizeof mark - 1), mark) == 0;
 }
 
-/* Compiles as an expression, else as statements; leaves the function or the message. */
-static int compile(lua_State *L, const struct entry_text *t, bool *is_expression)
+/* Compiles as an expression, else as statements; leaves the function or the message. The line ends with a newline, so
+ * that an unfinished string is an error and only what may go on in the next line ends at <eof>. */
+static int compile(lua_State *L, const struct entry_text *t)
 {
-  char *as_value = mem_printf("return %s", t->code);
+  char *as_value = mem_printf("return %s\n", t->code);
   int status = luaL_loadbufferx(L, as_value, strlen(as_value), CHUNK_NAME, "t");
   mem_free(as_value);
-  *is_expression = status == LUA_OK;
   if (status == LUA_OK || t->is_value)
     return status;
   bool early = ends_early(L);
   lua_pop(L, 1);
-  status = luaL_loadbufferx(L, t->code, strlen(t->code), CHUNK_NAME, "t");
+  char *as_code = mem_printf("%s\n", t->code);
+  status = luaL_loadbufferx(L, as_code, strlen(as_code), CHUNK_NAME, "t");
+  mem_free(as_code);
   if (status != LUA_OK && early && !ends_early(L)) { /* "1 +": an expression that goes on */
     lua_pop(L, 1);
     lua_pushliteral(L, "unfinished expression near <eof>");
@@ -264,12 +266,11 @@ static enum vm_result evaluate(struct entry *en, const struct entry_text *t)
 {
   lua_State *L = en->L;
   struct str why = {0};
-  bool is_expression;
-  if (compile(L, t, &is_expression) != LUA_OK) {
+  if (compile(L, t) != LUA_OK) {
     if (ends_early(L))
       return VM_INCOMPLETE;
     str_add(&why, lua_tostring(L, -1));
-  } else if (run_chunk(en, is_expression && !t->silent, &why) == 0) {
+  } else if (run_chunk(en, !t->silent, &why) == 0) {
     return en->stopping && !en->interrupted ? VM_QUIT : VM_OK;
   }
   if (en->stopping && !en->interrupted) {

@@ -23,7 +23,8 @@ void vec_relu(struct pool *pool, const float *x, size_t n, float *y);
 /* dx = y <= 0 ? 0 : dy, added to dx when `add`. dx may be dy when not. */
 void vec_relu_back(struct pool *pool, const float *y, const float *dy, size_t n, bool add, float *dx);
 
-/* sum of x^2; fp32 within blocks of 1024, double across them. */
+/* sum of x^2: within blocks of 1024 in 16 interleaved fp32 sums, those and the blocks added in double, in order (where
+ * n is over 2^20, in up to 1024 parts of whole blocks first). */
 double vec_sum_sq(struct pool *pool, const float *x, size_t n);
 
 /* Whether there is no NaN and no Inf. */

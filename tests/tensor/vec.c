@@ -95,6 +95,24 @@ static void check_rows(struct pool **pools, size_t rows, size_t cols)
   is_int(wrong, 0, "bias added to every row");
 }
 
+/* The order of summation that vec.h promises, in the plainest loop: every build and CPU must give these very bits. */
+static double plain_sum_sq(const float *v, size_t n)
+{
+  double sum = 0;
+  for (size_t i0 = 0; i0 < n; i0 += 1024) {
+    float lane[16] = {0};
+    double block = 0;
+    for (size_t i = i0; i < n && i < i0 + 1024; i++) {
+      volatile float square = v[i] * v[i];
+      lane[(i - i0) % 16] += square;
+    }
+    for (int l = 0; l < 16; l++)
+      block += lane[l];
+    sum += block;
+  }
+  return sum;
+}
+
 static void check_sums(struct pool **pools, size_t n)
 {
   double want = 0;
@@ -102,6 +120,7 @@ static void check_sums(struct pool **pools, size_t n)
     want += (double)x[i] * x[i];
   double got = vec_sum_sq(NULL, x, n);
   is_close(got, want, 2e-6 * want, "sum of squares of %zu", n);
+  ok(got == plain_sum_sq(x, n), "in the promised order");
   ok(vec_sum_sq(pools[1], x, n) == got && vec_sum_sq(pools[2], x, n) == got, "the same on 2 and 3 threads");
 }
 

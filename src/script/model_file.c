@@ -337,7 +337,7 @@ static int unknown_model(const char *name, struct err *e)
   struct str all = {0};
   for (int i = 0; i < n; i++)
     str_addf(&all, "%s%s", i ? ", " : "", names[i]);
-  err_set(e, "no model '%s'%s%s%s; %s%s; a path ending in .lua names a file of your own", name,
+  err_set(e, "no model '%s' in models/%s%s%s; %s%s; a path ending in .lua names a file of your own", name,
           near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", n ? "there are: " : "none is installed",
           n ? all.s : "");
   str_done(&all);

@@ -91,7 +91,9 @@ void cmd_help(const struct command *c, struct str *out)
   for (const struct cmd_option *o = c->options; o && o->name; o++)
     add_option(out, o);
   add_row(out, "--help", "print this text");
-  if (c->takes_knobs) {
+  if (top)
+    add_row(out, "--KNOB VALUE", "a knob of the opening run; 'bitdial train --help' lists them");
+  else if (c->takes_knobs) {
     str_add(out, "\nKnobs:\n");
     for (int k = 0; k < KNOB_COUNT; k++)
       add_knob(out, (enum knob_id)k);

@@ -49,7 +49,8 @@ static void item(struct str *out, const char *prefix, const char *tag, const cha
 
 static void commands(struct str *out)
 {
-  str_add(out, ".SH COMMANDS\n");
+  str_add(out, ".SH COMMANDS\nEvery command prints what it takes with ");
+  roff(out, "--help.\n");
   for (const struct command *c = command_table; c->name; c++) {
     str_add(out, ".SS \\fBbitdial");
     str_addf(out, "%s%s\\fR ", *c->name ? " " : "", c->name);

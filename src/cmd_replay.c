@@ -39,8 +39,7 @@ static void report(const struct replay_result *r, bool same)
   if (same && r->has_end)
     printf("reproduced: %" PRIu64 " steps, losses and final weights bit for bit\n", r->n_steps);
   else if (same)
-    printf("reproduced: %" PRIu64 " steps, every loss bit for bit (no end line to compare weights with)\n",
-            r->n_steps);
+    printf("reproduced: %" PRIu64 " steps, every loss bit for bit (no end line to compare weights with)\n", r->n_steps);
   else
     printf("not reproduced\n");
 }

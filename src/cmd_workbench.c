@@ -12,8 +12,10 @@ static int open_workbench(const struct command *c, const struct cmd_args *a)
   struct err e;
   struct session s;
   if (ui_check_terminal(&e) != 0) {
-    fprintf(stderr, "bitdial: %s\nWithout a screen: 'bitdial run SCRIPT.lua' runs a script, 'bitdial train' one run "
-                    "(--help lists the options).\n", e.msg);
+    fprintf(stderr,
+            "bitdial: %s\nWithout a screen: 'bitdial run SCRIPT.lua' runs a script, 'bitdial train' one run "
+            "(--help lists the options).\n",
+            e.msg);
     return STATUS_FAILED;
   }
   if (session_begin(&s, a, false, NULL, &e) != 0)

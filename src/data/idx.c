@@ -22,8 +22,8 @@ static const struct {
   int code;
   const char *name;
 } type_names[] = {
-    {0x08, "unsigned byte"}, {0x09, "signed byte"}, {0x0B, "16-bit integer"},
-    {0x0C, "32-bit integer"}, {0x0D, "float"},      {0x0E, "double"},
+    {0x08, "unsigned byte"},  {0x09, "signed byte"}, {0x0B, "16-bit integer"},
+    {0x0C, "32-bit integer"}, {0x0D, "float"},       {0x0E, "double"},
 };
 
 static const char *type_name(int code)

@@ -5,7 +5,7 @@
 run --help
 is_status 0 "--help"
 err_empty "--help"
-for word in run train replay round formats --log --bits "Exit status"; do out_has "$word" --help; done
+for word in run train replay round formats --log --KNOB "Exit status"; do out_has "$word" --help; done
 run -h
 is_status 0 "-h"
 

@@ -123,8 +123,8 @@ static void idx_lists(void)
   dataset_free(d);
   mem_free(two);
 
-  char *four = mem_printf("idx:%s,%s,%s,%s", files_path(train_x), files_path(train_y), files_path(test_x),
-                          files_path(test_y));
+  char *four =
+      mem_printf("idx:%s,%s,%s,%s", files_path(train_x), files_path(train_y), files_path(test_x), files_path(test_y));
   char *dir = mem_printf("idx:%s", files_dir());
   struct dataset *a = must_open(four, 1), *b = must_open(dir, 1);
   is_str(dataset_hash(a), dataset_hash(b), "four files by path are those of the directory");

@@ -51,6 +51,12 @@ static bool has_tostring(lua_State *L, int index)
   return true;
 }
 
+static int to_string(lua_State *L)
+{
+  luaL_tolstring(L, 1, NULL);
+  return 1;
+}
+
 static void add_string(const char *s, size_t n, struct str *out)
 {
   str_addc(out, '"');
@@ -181,8 +187,13 @@ static void add_value(lua_State *L, int index, int depth, int indent, struct str
     else
       add_table(L, index, depth, indent, out);
   } else {
-    const char *s = luaL_tolstring(L, index, &n);
-    str_addn(out, s, n);
+    lua_pushcfunction(L, to_string);
+    lua_pushvalue(L, index);
+    bool failed = lua_pcall(L, 1, 1, 0) != LUA_OK; /* an error must not unwind through our strings */
+    const char *s = lua_tolstring(L, -1, &n);
+    str_add(out, failed ? "<error in __tostring: " : "");
+    str_addn(out, s ? s : "?", s ? n : 1);
+    str_add(out, failed ? ">" : "");
     lua_pop(L, 1);
   }
 }

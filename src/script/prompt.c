@@ -221,7 +221,7 @@ static int compile(lua_State *L, const struct entry_text *t)
   return status;
 }
 
-/* Prints the values on the stack, keeps the first as _. Protected, as __tostring may raise. */
+/* Prints the values on the stack, keeps the first as _. */
 static int print_values(lua_State *L)
 {
   int n = lua_gettop(L);
@@ -270,12 +270,12 @@ static enum vm_result evaluate(struct entry *en, const struct entry_text *t)
     if (ends_early(L))
       return VM_INCOMPLETE;
     str_add(&why, lua_tostring(L, -1));
-  } else if (run_chunk(en, !t->silent, &why) == 0) {
-    return en->stopping && !en->interrupted ? VM_QUIT : VM_OK;
+  } else if (run_chunk(en, !t->silent, &why) == 0 && !en->interrupted) {
+    return en->stopping ? VM_QUIT : VM_OK;
   }
-  if (en->stopping && !en->interrupted) {
+  if (en->stopping && !en->interrupted) { /* quit(3) */
     str_done(&why);
-    return VM_QUIT; /* quit(3) */
+    return VM_QUIT;
   }
   str_addc(&why, '\n');
   vm_print(en->vm, en->interrupted ? "interrupted\n" : why.s);

@@ -43,7 +43,8 @@ static void test_knobs_by_name(void)
 
 static void test_error(void)
 {
-  eval(&f, "calls = 0; n = run.step; run:on('step', function(r) calls = calls + 1; r.bits = 4; error('on purpose') end)");
+  eval(&f,
+       "calls = 0; n = run.step; run:on('step', function(r) calls = calls + 1; r.bits = 4; error('on purpose') end)");
   int result = eval(&f, "run:step(3)");
   is_int(result, VM_OK, "an error in a handler is not one of the chunk");
   ok(said(&f, "on purpose") && said(&f, "traceback") && said(&f, "off"), "it is told, with traceback");
@@ -79,7 +80,8 @@ static void test_work_in_handler(void)
 {
   eval(&f, "run:on('step', function(r) got = { r:eval() }; v = r.variance; r:pause() end); run:train(5)");
   eval(&f, "pcall(run.wait, run)");
-  is_str(says(&f, "got[1] > 0, v.total > 0, run.state"), "true  true  \"paused\"", "eval, variance and pause in a handler");
+  is_str(says(&f, "got[1] > 0, v.total > 0, run.state"), "true  true  \"paused\"",
+         "eval, variance and pause in a handler");
   eval(&f, "for i = 1, 1000 do pcall(run.off, run, i) end; run:resume(); pcall(run.wait, run)");
   is_str(says(&f, "run.steps_left"), "0", "resume does the rest");
 }
@@ -116,7 +118,8 @@ static void *evaluate_busily(void *ctx)
 static void test_locks(void)
 {
   pthread_t t;
-  eval(&f, "count = 0; last = run.step; h = run:on('step', function(r) count = count + 1; r.momentum = 0.8 + (r.step % 2) / 10 end)");
+  eval(&f, "count = 0; last = run.step; h = run:on('step', function(r) count = count + 1; r.momentum = 0.8 + (r.step % "
+           "2) / 10 end)");
   eval(&f, "n = run.step; run:train()");
   pthread_create(&t, NULL, evaluate_busily, f.vm);
   for (int i = 0; i < 5; i++)

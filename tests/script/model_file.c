@@ -53,9 +53,10 @@ static void test_forms(void)
 {
   struct model_desc d;
   struct err e;
-  write_file("m1.lua", "local net = {}\n"
-                       "for i = 1, 3 do net[#net + 1] = { linear { 8 * i, name = 'block' .. i, bias = i > 1 }, relu() } end\n"
-                       "return model { name = 'deep', inputs = 784, net, linear(24, 10) }\n");
+  write_file("m1.lua",
+             "local net = {}\n"
+             "for i = 1, 3 do net[#net + 1] = { linear { 8 * i, name = 'block' .. i, bias = i > 1 }, relu() } end\n"
+             "return model { name = 'deep', inputs = 784, net, linear(24, 10) }\n");
   is_int(load("m1.lua", &d, &e), 0, "a plain table, lists in lists, named layers %s", e.msg);
   is_str(d.name, "deep", "a name of its own");
   is_int(d.n_layers, 7, "lists in lists are their layers");

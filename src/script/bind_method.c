@@ -15,20 +15,23 @@ static int refuse_in_handler(lua_State *L, const char *what)
   return 0;
 }
 
-static bool poll_interrupt(void *ctx)
+static bool poll_stop(void *ctx)
 {
-  return entry_interrupted(ctx);
+  struct entry *en = ctx;
+  return entry_interrupted(en) || atomic_load(&en->vm->quitting);
 }
 
-/* Waits until the run stands still; an interrupt pauses it first. Raises unless all steps were done. */
+/* Waits until the run stands still; an interrupt, or quit() in a handler, pauses it first. Raises unless all steps were
+ * done. */
 static void wait_for_run(lua_State *L, int id)
 {
   struct vm *vm = vm_of(L);
   struct entry *en = entry_current();
   struct err e;
   vm_outside(vm);
-  int status = engine_wait(vm->engine, id, poll_interrupt, en, &e);
-  if (en->interrupted) {
+  int status = engine_wait(vm->engine, id, poll_stop, en, &e);
+  bool quit = atomic_load(&vm->quitting);
+  if (en->interrupted || quit) {
     engine_pause(vm->engine, id);
     engine_lock(vm->engine); /* the step under way ends */
     engine_unlock(vm->engine);
@@ -36,6 +39,8 @@ static void wait_for_run(lua_State *L, int id)
   vm_inside(vm);
   if (en->interrupted)
     luaL_error(L, "interrupted");
+  if (quit)
+    entry_quit(L);
   if (status != 0)
     vm_refuse(L, "%s", e.msg);
 }

@@ -46,6 +46,10 @@ void entry_begin(struct entry *en, struct vm *vm, enum entry_kind kind)
   lua_lock_take(&vm->lock);
   current = en;
   en->start_ns = entry_now_ns();
+  if (kind != ENTRY_HANDLER) { /* whoever starts a chunk has not quit */
+    atomic_store(&vm->quitting, false);
+    vm->exit_status = 0;
+  }
   en->thread_ref = LUA_NOREF;
   if (kind == ENTRY_HANDLER) { /* one for all boundaries: a new one each step would be garbage */
     en->L = vm->handler_thread;
@@ -235,6 +239,11 @@ static int lua_quit(lua_State *L)
   int status = lua_isboolean(L, 1) ? !lua_toboolean(L, 1) : (int)luaL_optinteger(L, 1, 0);
   vm->exit_status = status;
   atomic_store(&vm->quitting, true);
+  return entry_quit(L);
+}
+
+int entry_quit(lua_State *L)
+{
   current->stopping = true;
   lua_pushlightuserdata(L, &quit_mark);
   return lua_error(L);

@@ -159,10 +159,21 @@ static void call_one(struct entry *en, const struct handler *h, const struct bou
   en->stopping = en->interrupted = false;
 }
 
+/* A step that could not be done drops what was queued (no memory for a batch). */
+static void forget_queued(struct vm *vm, int run_id)
+{
+  struct entry en;
+  entry_begin(&en, vm, ENTRY_HANDLER);
+  vm_note(vm, run_id)->has_view = false;
+  entry_end(&en);
+}
+
 /* The engine's hook. Handlers that a handler adds are called from the next boundary on. */
 static void on_boundary(void *ctx, int run_id, struct run *r, enum step_result result)
 {
   struct vm *vm = ctx;
+  if (result == STEP_FAILED)
+    forget_queued(vm, run_id);
   if (atomic_load_explicit(&vm->n_handlers, memory_order_acquire) == 0)
     return;
   struct entry en;

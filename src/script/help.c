@@ -145,12 +145,7 @@ static const char *rounding_topic(int i)
 static void write_rounding(lua_State *L, int i, struct str *out)
 {
   (void)L;
-  static const char *const help[] = {
-#define ROUNDING(id, name, stochastic, help) help,
-#include "numeric/round.def"
-#undef ROUNDING
-  };
-  str_addf(out, "rounding %s: %s\n", rounding_name((enum rounding)i), help[i]);
+  str_addf(out, "rounding %s: %s\n", rounding_name((enum rounding)i), rounding_help((enum rounding)i));
 }
 
 static const char *format_topic(int i)

@@ -262,7 +262,7 @@ static void read_sizes(lua_State *L, const struct reading *r, int at)
     d->n_outputs = (size_t)desc_option(&d->layer[i], "out", 0);
   if (d->n_outputs == 0)
     d->n_outputs = classes ? classes : d->n_inputs;
-  if (classes && classes != d->n_outputs)
+  if (d->n_outputs < classes)
     luaL_error(L, "%s: the last layer, %s, gives %d values, but there are %d classes", r->path,
                d->layer[d->n_layers - 1].name, (int)d->n_outputs, (int)classes);
 }

@@ -85,6 +85,7 @@ int entry_call(struct entry *en, int n_args, int n_results, struct str *why);
 /* Runs a C function protected, with `ud` as its one argument (light userdata). */
 int entry_protect(struct entry *en, lua_CFunction fn, void *ud, struct err *e);
 bool entry_interrupted(struct entry *en);
+int entry_quit(lua_State *L); /* unwinds to the entry; raises */
 void entry_install(lua_State *L); /* the hook, pcall, xpcall, os.exit, quit */
 int64_t entry_now_ns(void);
 

@@ -84,6 +84,21 @@ static void test_failures(void)
   ok(run_file("s.lua", 0, NULL, &e) != 0 && strstr(e.msg, "3"), "os.exit(3) does not: %s", e.msg);
 }
 
+/* quit() in a handler ends the script that waits for training. */
+static void test_quit_in_handler(void)
+{
+  struct err e;
+  char text[2048];
+  snprintf(text, sizeof text,
+           "r = bd.run { model = '%s', data = 'spirals', batch = 16 }\n"
+           "r:on('step', function(r) if r.step == 7 then quit() end end)\n"
+           "pcall(r.train, r, 1000000000)\nprint('on')\n",
+           source_path("tests/script/tiny.lua"));
+  write_file("s.lua", text);
+  ok(run_file("s.lua", 0, NULL, &e) == 0 && vm_quitting(f.vm) && !said(&f, "on"), "quit() in a handler: %s", e.msg);
+  eval(&f, "r:close()");
+}
+
 static void *interrupt_soon(void *ctx)
 {
   clock_sleep_s(0.2);
@@ -115,6 +130,7 @@ int main(void)
   test_session();
   test_examples();
   test_failures();
+  test_quit_in_handler();
   test_interrupt();
   fixture_end(&f);
   return tap_done();

@@ -47,11 +47,11 @@ kernel_fn *kernel_pick(const struct kernel_plan *p)
 {
   pthread_once(&once, choose);
   kernel_fn *k = NULL;
+  if (p->binary)
+    return kernel_scalar;
 #ifdef HAVE_X86_SIMD
   if (isa == ISA_AVX512)
     k = kernel_avx512(p);
-#else
-  (void)p;
 #endif
   return k ? k : kernel_scalar;
 }

@@ -93,11 +93,8 @@ static void set_float(struct format *f, int exp_bits, int frac_bits, enum float_
   double ulp_of_one = ldexp(1, -frac_bits);
   f->emax = kind == FLOAT_IEEE || (kind == FLOAT_FN && frac_bits == 0) ? top - 1 : top;
   f->max_finite = ldexp(2 - ulp_of_one, f->emax);
-  if (kind == FLOAT_FN && frac_bits > 0) {
+  if (kind == FLOAT_FN && frac_bits > 0)
     f->max_finite = ldexp(2 - 2 * ulp_of_one, f->emax);
-    if (frac_bits == 1) /* the largest field has one finite code, its power of two */
-      f->max_finite = ldexp(1, f->emax);
-  }
   f->min_normal = ldexp(1, f->emin);
   f->min_subnormal = ldexp(1, f->emin - frac_bits);
   f->has_inf = kind == FLOAT_IEEE;
@@ -138,7 +135,8 @@ static bool parse_float(const char *s, struct format *f)
   if (k == 4 || e < 2 || e > 8 || m < 0 || m > 23 || (e == 8 && k != FLOAT_IEEE))
     return false;
   set_float(f, e, m, (enum float_kind)k, 0);
-  snprintf(f->name, sizeof f->name, "e%dm%d%s", e, m, k == FLOAT_FIN && !(m + e == 7 && (m == 3 || m == 2)) ? "" : kind_names[k]);
+  bool taken = (e == 4 && m == 3) || (e == 5 && m == 2); /* OCP's e4m3 and e5m2 are not fin */
+  snprintf(f->name, sizeof f->name, "e%dm%d%s", e, m, k == FLOAT_FIN && !taken ? "" : kind_names[k]);
   return true;
 }
 

@@ -22,8 +22,8 @@ enum { KERNEL_LANES = 16 }; /* partial sums: lane = column in the row mod 16 */
 
 struct kernel_plan {
   /* grid, in units of the scale */
-  bool uniform;        /* integers and fixed point; else floating point */
-  bool round_to_code;  /* integers: -0 becomes +0 */
+  bool uniform;        /* integers and fixed point (-0 becomes +0); else floating point */
+  bool binary;         /* the grid is -1, 1; neither of the above */
   int min_field;       /* floats: emin + 127 */
   int frac_bits;       /* floats */
   int quantum_field;   /* uniform: exponent field of the step */
@@ -37,15 +37,15 @@ struct kernel_plan {
   enum rounding rounding;
   int k_bits;          /* random bits that the mode uses, 1..32 */
   uint32_t eps;        /* of the eps modes, in 2^-32 */
-  uint32_t shift;      /* quasi-random: the tensor's random shift */
+  uint32_t shift;      /* quasi-random: the tensor's random shift, in 2^-32 */
   uint64_t cols;       /* quasi-random: columns of the matrix */
   /* scale */
-  float scale, inv_scale; /* inv_scale: exact where scale_is_pow2, else the rounded reciprocal */
-  bool scale_is_pow2;
+  float scale, inv_scale; /* inv_scale: the rounded reciprocal, exact for a power of two */
+  bool scale_is_pow2;     /* t = x * inv_scale, no division (NVFP4 multiplies by any inv_scale) */
   /* random numbers */
   struct rng_key key;
   uint64_t step;
-  int draw_bits;       /* 32, 16 or 8 of the stream an element */
+  int draw_bits;       /* 32, 16 or 8 of the stream an element; 0: deterministic */
 };
 
 /* Sums by lane, added to; NULL members are not wanted. var is in units of the scale squared. */
@@ -60,8 +60,12 @@ typedef void kernel_fn(const struct kernel_plan *p, const float *x, float *y, si
 
 kernel_fn kernel_scalar;
 
+/* As kernel_scalar() with a scale for each element, divided by; var comes times the scale squared. scale_of may be NULL. */
+void kernel_columns(const struct kernel_plan *p, const float *scale_of, const float *x, float *y, size_t n,
+                    uint64_t element0, unsigned lane0, struct kernel_sums *sums);
+
 /* One element with a given random integer (k_bits wide): what kernel_scalar() does with the stream's. x is unscaled. */
-float kernel_round_one(const struct kernel_plan *p, float x, uint32_t random, uint64_t element);
+float kernel_round_one(const struct kernel_plan *p, float x, uint32_t random);
 
 /* max |x| over the finite elements; *non_finite is set when there are others. */
 float kernel_absmax(const float *x, size_t n, bool *non_finite);
@@ -70,8 +74,11 @@ float kernel_absmax_scalar(const float *x, size_t n, bool *non_finite);
 /* Fixed reduction of the lanes: ((0+8)+(4+12)) + ... as a halving tree. */
 float kernel_lane_sum(const float lane[KERNEL_LANES]);
 
-/* Resolves a spec for one scale; the spec has passed spec_check(). */
+/* Resolves a spec for one scale; the spec has passed spec_check(). grid is the element format of blocks. */
 void kernel_plan_init(struct kernel_plan *p, const struct spec *s, const struct format *grid, float scale);
+
+/* Another scale for the same plan. */
+void kernel_plan_set_scale(struct kernel_plan *p, float scale);
 
 /* The kernel for that plan on this machine. */
 kernel_fn *kernel_pick(const struct kernel_plan *p);

@@ -29,6 +29,29 @@ static void plan_uniform_grid(struct kernel_plan *p, const struct format *f)
   p->max_value = p->code_hi;
 }
 
+/* The random bits that a mode compares its fraction with. */
+static int bits_compared(const struct spec *s)
+{
+  switch (s->rounding) {
+  case ROUND_SR_EQ:
+    return 1;
+  case ROUND_SR_EPS:
+  case ROUND_SIGNED_SR_EPS:
+  case ROUND_QR:
+    return 32;
+  default:
+    return s->random_bits ? s->random_bits : 32;
+  }
+}
+
+void kernel_plan_set_scale(struct kernel_plan *p, float scale)
+{
+  int e;
+  p->scale = scale;
+  p->inv_scale = 1 / scale;
+  p->scale_is_pow2 = frexpf(scale, &e) == 0.5f && e >= -125 && e <= 127; /* 2^-126 .. 2^126: so is the reciprocal */
+}
+
 void kernel_plan_init(struct kernel_plan *p, const struct spec *s, const struct format *grid, float scale)
 {
   memset(p, 0, sizeof *p);
@@ -36,15 +59,12 @@ void kernel_plan_init(struct kernel_plan *p, const struct spec *s, const struct 
     plan_float_grid(p, s, grid);
   else
     plan_uniform_grid(p, grid);
+  p->binary = grid->family == FORMAT_BINARY;
+  kernel_plan_set_scale(p, scale);
   p->rounding = s->rounding;
-  p->scale = scale;
-  p->inv_scale = 1 / scale;
-  int exponent;
-  p->scale_is_pow2 = frexpf(scale, &exponent) == 0.5f && exponent > -125 && exponent < 127;
-  int bits = s->random_bits ? s->random_bits : 32;
-  p->k_bits = s->rounding == ROUND_SR_EQ ? 1 : s->rounding == ROUND_SR_EPS || s->rounding == ROUND_SIGNED_SR_EPS ? 32 : bits;
-  p->draw_bits = p->k_bits > 16 ? 32 : p->k_bits > 8 ? 16 : 8;
-  p->eps = s->eps >= 1 ? UINT32_MAX : (uint32_t)(s->eps * 4294967296.0);
+  p->k_bits = bits_compared(s);
+  if (spec_is_stochastic(s))
+    p->draw_bits = p->k_bits > 16 ? 32 : p->k_bits > 8 ? 16 : 8;
+  p->eps = s->eps >= 1 ? UINT32_MAX : (uint32_t)((double)s->eps * 4294967296.0);
   p->cols = 1;
 }
-

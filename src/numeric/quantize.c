@@ -1,109 +1,60 @@
-/* The driver: finds scales group by group, hands runs of elements to a kernel, threads over rows. Results depend
+/* The driver: finds the tensor's scale, splits the work over threads by rows or by ranges of elements. Results depend
  * neither on the number of threads nor on the kernel chosen. */
 #include "config.h"
 
 #include "numeric/quantize.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "numeric/kernel.h"
-#include "numeric/scale.h"
+#include "numeric/quantize_impl.h"
 
-struct job {
+enum { GRAIN = 4096 }; /* elements below which a second thread costs more than it saves */
+
+/* One look over the whole tensor by several threads. */
+struct look_job {
   const struct spec *spec;
-  const struct format *grid;
   const float *x;
-  float *y;
-  size_t rows, cols;
-  const struct quant_sums *sums;
-  struct kernel_plan plan; /* scale of the whole tensor; groups make their own copy */
-  kernel_fn *kernel;
-  uint64_t first_element;
-  bool per_row;
-  size_t block; /* elements a scale within a row; 0: none */
-  float part_absmax[POOL_MAX];
-  bool part_bad[POOL_MAX];
+  struct scale_input part[POOL_MAX];
+  bool non_finite[POOL_MAX];
 };
 
-static void absmax_part(void *ctx, size_t begin, size_t end, int worker)
+static void look_part(void *ctx, size_t begin, size_t end, int worker)
 {
-  struct job *j = ctx;
-  bool bad = false;
-  j->part_absmax[worker] = kernel_absmax(j->x + begin, end - begin, &bad);
-  j->part_bad[worker] = bad;
+  struct look_job *l = ctx;
+  scale_look(l->spec, l->x + begin, end - begin, &l->part[worker], &l->non_finite[worker]);
 }
 
-static float absmax_of(struct job *j, struct pool *pool, bool *bad)
+static struct scale_input look_at_tensor(const struct spec *s, const float *x, size_t n, struct pool *pool,
+                                         bool *non_finite)
 {
-  float max = 0;
-  memset(j->part_absmax, 0, sizeof j->part_absmax);
-  pool_for(pool, j->rows * j->cols, 4096, absmax_part, j);
+  struct look_job l = {.spec = s, .x = x};
+  if (s->scale == SCALE_ABSMEAN) /* a sum: its order may not depend on the threads */
+    look_part(&l, 0, n, 0);
+  else
+    pool_for(pool, n, GRAIN, look_part, &l);
   for (int i = 0; i < POOL_MAX; i++) {
-    max = fmaxf(max, j->part_absmax[i]);
-    *bad |= j->part_bad[i];
+    scale_merge(&l.part[0], &l.part[i]);
+    *non_finite |= l.non_finite[i];
   }
-  return max;
-}
-
-static void run_group(const struct job *j, size_t offset, size_t n, size_t column, struct kernel_sums *sums)
-{
-  bool bad = false;
-  struct kernel_plan plan = j->plan;
-  float scale = scale_from_absmax(j->spec, j->grid, kernel_absmax(j->x + offset, n, &bad));
-  kernel_plan_init(&plan, j->spec, j->grid, scale);
-  plan.key = j->plan.key;
-  plan.step = j->plan.step;
-  plan.cols = j->plan.cols;
-  plan.shift = j->plan.shift;
-  struct kernel_sums own = {0};
-  j->kernel(&plan, j->x + offset, j->y + offset, n, j->first_element + offset, (unsigned)(column % KERNEL_LANES),
-            sums ? &own : NULL);
-  for (int i = 0; sums && i < KERNEL_LANES; i++) {
-    sums->sq[i] += own.sq[i];
-    sums->var[i] += own.var[i] * (scale * scale);
-  }
-}
-
-static void store_sums(const struct job *j, size_t row, const struct kernel_sums *sums, float scale)
-{
-  if (j->sums->row_sq)
-    j->sums->row_sq[row] = kernel_lane_sum(sums->sq);
-  if (j->sums->row_var)
-    j->sums->row_var[row] = kernel_lane_sum(sums->var) * (scale * scale);
-}
-
-static void run_row(const struct job *j, size_t row)
-{
-  struct kernel_sums sums = {0}, *want = j->sums ? &sums : NULL;
-  size_t offset = row * j->cols, step = j->block ? j->block : j->cols;
-  if (j->per_row) {
-    for (size_t c = 0; c < j->cols; c += step)
-      run_group(j, offset + c, j->cols - c < step ? j->cols - c : step, c, want);
-  } else {
-    j->kernel(&j->plan, j->x + offset, j->y + offset, j->cols, j->first_element + offset, 0, want);
-  }
-  if (want)
-    store_sums(j, row, want, j->per_row ? 1 : j->plan.scale);
+  return l.part[0];
 }
 
 static void rows_part(void *ctx, size_t begin, size_t end, int worker)
 {
-  const struct job *j = ctx;
   (void)worker;
   for (size_t r = begin; r < end; r++)
-    run_row(j, r);
+    quantize_one_row(ctx, r);
 }
 
 static void flat_part(void *ctx, size_t begin, size_t end, int worker)
 {
-  const struct job *j = ctx;
   (void)worker;
-  j->kernel(&j->plan, j->x + begin, j->y + begin, end - begin, j->first_element + begin, 0, NULL);
+  quantize_flat(ctx, begin, end - begin);
 }
 
+/* Pushes this step's absmax and gives the largest of those before it; the ring's oldest goes. */
 static float delayed_absmax(struct quant_state *st, float now)
 {
   enum { N = sizeof st->history / sizeof *st->history };
@@ -115,73 +66,133 @@ static float delayed_absmax(struct quant_state *st, float now)
   return max;
 }
 
+/* The scales of all columns; caller mem_free()s. */
+static float *column_scales(const struct quant_job *j)
+{
+  float *scale = mem_alloc(j->cols * sizeof *scale);
+  for (size_t r = 0; r < j->rows; r++)
+    for (size_t c = 0; c < j->cols; c++) {
+      float a = fabsf(j->x[r * j->cols + c]);
+      scale[c] = a > scale[c] && a < INFINITY ? a : scale[c];
+    }
+  for (size_t c = 0; c < j->cols; c++)
+    scale[c] = scale_of_group(j->spec, j->grid, &(struct scale_input){.absmax = scale[c]}).scale;
+  return scale;
+}
+
+/* What is one for the whole tensor: its scale, or what its groups' scales need. */
+static void set_tensor_scale(struct quant_job *j, struct quant_state *state, struct pool *pool, struct quant_info *info)
+{
+  const struct spec *s = j->spec;
+  bool needs_tensor = scale_needs_input(s) && (s->granularity == GRAIN_TENSOR || s->scale == SCALE_NVFP4);
+  struct scale_input in = {0};
+  if (needs_tensor || info) {
+    bool non_finite = false;
+    in = look_at_tensor(s, j->x, j->rows * j->cols, pool, &non_finite);
+    if (info)
+      *info = (struct quant_info){.absmax = in.absmax, .scale = 1, .non_finite = non_finite};
+  }
+  if (s->scale == SCALE_DELAYED && state)
+    in.absmax = delayed_absmax(state, in.absmax);
+  j->nvfp4_amax = (s->clip > 0 ? s->clip : 1) * in.absmax;
+  struct scale_result r = {1, 0};
+  if (s->granularity == GRAIN_TENSOR || !scale_needs_input(s))
+    r = scale_of_group(s, j->grid, &in);
+  kernel_plan_init(&j->plan, s, j->grid, r.scale);
+  j->plan.zero_point = r.zero_point;
+  j->plan.cols = j->cols;
+  if (needs_tensor)
+    quantize_silence_zeros(&j->plan, &in);
+}
+
+static float first_scale(const struct quant_job *j)
+{
+  struct kernel_plan p;
+  float post;
+  if (j->column_scale)
+    return j->column_scale[0];
+  if (!j->group)
+    return j->plan.scale;
+  quantize_group_plan(j, 0, j->cols < j->group ? j->cols : j->group, &p, &post);
+  return p.scale * post;
+}
+
+/* All of it but error feedback. y[d] may be x only where there is one draw. */
+static void quantize_draws(struct quant_job *j, struct quant_state *state, struct pool *pool, struct quant_info *info)
+{
+  const struct spec *s = j->spec;
+  size_t n = j->rows * j->cols;
+  float *columns = NULL;
+  j->grid = s->format->family == FORMAT_BLOCK ? s->format->element : s->format;
+  j->nvfp4_exact = strcmp(s->format->name, "nvfp4exact") == 0;
+  set_tensor_scale(j, state, pool, info);
+  if (scale_needs_input(s))
+    j->group = s->granularity == GRAIN_ROW ? j->cols : s->granularity == GRAIN_BLOCK ? (size_t)s->block : 0;
+  if (s->granularity == GRAIN_COLUMN && scale_needs_input(s))
+    j->column_scale = columns = column_scales(j);
+  if (info)
+    info->scale = first_scale(j);
+  if (j->sums || j->group || columns)
+    pool_for(pool, j->rows, 1 + GRAIN / j->cols, rows_part, j);
+  else
+    pool_for(pool, n, GRAIN, flat_part, j);
+  mem_free(columns);
+}
+
+/* z = x + r; y = Q(z); r = z - y (EF-SGD): the sum of what comes out stays within one residual of what went in. */
+static void with_feedback(struct quant_job *j, struct quant_state *state, struct pool *pool, struct quant_info *info)
+{
+  size_t n = j->rows * j->cols;
+  if (state->n_residual != n) {
+    mem_free(state->residual);
+    state->residual = mem_alloc(n * sizeof *state->residual);
+    state->n_residual = n;
+  }
+  float *r = state->residual;
+  for (size_t i = 0; i < n; i++)
+    r[i] += j->x[i];
+  j->x = r;
+  quantize_draws(j, state, pool, info);
+  for (size_t i = 0; i < n; i++) {
+    float left = r[i] - j->y[0][i];
+    r[i] = isfinite(left) ? left : 0;
+  }
+}
+
+static void quantize_job(struct quant_job *j, struct quant_state *state, struct pool *pool, struct quant_info *info)
+{
+  if (info)
+    *info = (struct quant_info){.scale = 1};
+  if (!j->rows || !j->cols) {
+    if (j->sums && j->sums->row_sq)
+      memset(j->sums->row_sq, 0, j->rows * sizeof *j->sums->row_sq);
+    if (j->sums && j->sums->row_var)
+      memset(j->sums->row_var, 0, j->rows * sizeof *j->sums->row_var);
+    return;
+  }
+  if (j->spec->feedback && state && j->n_draws == 1)
+    with_feedback(j, state, pool, info);
+  else
+    quantize_draws(j, state, pool, info);
+}
+
 void quantize(const struct spec *s, const float *x, size_t rows, size_t cols, const struct quant_rng *rng, float *y,
               const struct quant_sums *sums, struct quant_state *state, struct pool *pool, struct quant_info *info)
 {
-  size_t n = rows * cols;
-  struct job j = {.spec = s, .grid = s->format->element ? s->format->element : s->format, .x = x, .y = y, .rows = rows,
-                  .cols = cols, .sums = sums};
-  if (info)
-    *info = (struct quant_info){.scale = 1};
-  if (!n)
-    return;
-  bool bad = false;
-  float absmax = 0, scale = 1;
-  j.per_row = s->granularity == GRAIN_ROW || s->granularity == GRAIN_BLOCK;
-  j.block = s->granularity == GRAIN_BLOCK ? (size_t)s->block : 0;
-  if (!j.per_row && s->scale != SCALE_NONE && s->scale != SCALE_FIXED) {
-    absmax = absmax_of(&j, pool, &bad);
-    scale = scale_from_absmax(s, j.grid, s->scale == SCALE_DELAYED && state ? delayed_absmax(state, absmax) : absmax);
-  } else if (s->scale == SCALE_FIXED) {
-    scale = s->fixed_scale;
-  }
-  kernel_plan_init(&j.plan, s, j.grid, scale);
-  j.plan.cols = cols;
-  if (rng) {
-    j.plan.key = rng->key;
-    j.plan.step = rng->step;
-    j.plan.shift = rng->key.k[0] ^ rng->key.k[1];
-    j.first_element = rng->first_element;
-  }
-  j.kernel = kernel_pick(&j.plan);
-  if (sums || j.per_row)
-    pool_for(pool, rows, 1 + 4096 / cols, rows_part, &j);
-  else
-    pool_for(pool, n, 4096, flat_part, &j);
-  if (info)
-    *info = (struct quant_info){.absmax = absmax, .scale = scale, .non_finite = bad};
+  struct quant_job j = {.spec = s, .x = x, .rows = rows, .cols = cols, .n_draws = 1, .y = {y}, .sums = sums};
+  if (rng)
+    j.rng[0] = *rng;
+  quantize_job(&j, state, pool, info);
 }
 
-struct sq_job {
-  const float *x;
-  size_t cols;
-  float *row_sq;
-};
-
-static void sq_part(void *ctx, size_t begin, size_t end, int worker)
+void quantize_two(const struct spec *s, const float *x, size_t rows, size_t cols, const struct quant_rng rng[2],
+                  float *const y[2], const struct quant_sums *sums, struct quant_state *state, struct pool *pool,
+                  struct quant_info *info)
 {
-  const struct sq_job *j = ctx;
-  (void)worker;
-  for (size_t r = begin; r < end; r++) {
-    float lane[KERNEL_LANES] = {0};
-    const float *x = j->x + r * j->cols;
-    size_t c = 0;
-    for (; c + KERNEL_LANES <= j->cols; c += KERNEL_LANES)
-      for (int i = 0; i < KERNEL_LANES; i++)
-        lane[i] += x[c + (size_t)i] * x[c + (size_t)i];
-    for (int i = 0; c < j->cols; c++, i++)
-      lane[i] += x[c] * x[c];
-    j->row_sq[r] = kernel_lane_sum(lane);
-  }
-}
-
-void quantize_row_sq(const float *x, size_t rows, size_t cols, float *row_sq, struct pool *pool)
-{
-  struct sq_job j = {x, cols, row_sq};
-  if (rows && cols)
-    pool_for(pool, rows, 1 + 4096 / cols, sq_part, &j);
-  else
-    memset(row_sq, 0, rows * sizeof *row_sq);
+  struct quant_job j = {.spec = s, .x = x, .rows = rows, .cols = cols, .n_draws = 2, .y = {y[0], y[1]}, .sums = sums};
+  j.rng[0] = rng[0];
+  j.rng[1] = rng[1];
+  quantize_job(&j, state, pool, info);
 }
 
 void quant_state_done(struct quant_state *st)

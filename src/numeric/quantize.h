@@ -23,9 +23,9 @@ struct quant_sums {
 
 /* What happened, for status and diagnosis. */
 struct quant_info {
-  float absmax;     /* of the finite inputs */
-  float scale;      /* of the first scaling group */
-  bool non_finite;  /* a NaN or Inf came in */
+  float absmax;    /* of the finite inputs */
+  float scale;     /* of the first scaling group */
+  bool non_finite; /* a NaN or Inf came in */
 };
 
 /* What a spec carries from step to step (delayed scales, error feedback). {0} starts one; quant_state_done() frees. */
@@ -42,6 +42,12 @@ void quant_state_done(struct quant_state *st);
  * One pass over the data, plus one for absmax where the scale needs it. */
 void quantize(const struct spec *s, const float *x, size_t rows, size_t cols, const struct quant_rng *rng, float *y,
               const struct quant_sums *sums, struct quant_state *state, struct pool *pool, struct quant_info *info);
+
+/* Two independent draws of one read: y[i] is what quantize() gives with rng[i]; neither is x. The sums hold for both. The
+ * spec has no error feedback. */
+void quantize_two(const struct spec *s, const float *x, size_t rows, size_t cols, const struct quant_rng rng[2],
+                  float *const y[2], const struct quant_sums *sums, struct quant_state *state, struct pool *pool,
+                  struct quant_info *info);
 
 /* Row sums alone, for sites that pass their values unchanged. */
 void quantize_row_sq(const float *x, size_t rows, size_t cols, float *row_sq, struct pool *pool);

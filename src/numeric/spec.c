@@ -1,38 +1,44 @@
-/* Specs: names of their parts, defaults by format, checks, and reading and writing of single fields. */
+/* Specs: names of their parts, defaults by format, and checks. */
 #include "config.h"
 
 #include "numeric/spec.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/str.h"
 
 static const struct {
-  const char *name, *alias;
+  const char *name;
   bool stochastic;
+  const char *help;
 } roundings[ROUND_COUNT] = {
-#define ROUNDING(id, name, stochastic, help) {name, "", stochastic},
+#define ROUNDING(id, name, stochastic, help) {name, stochastic, help},
 #include "numeric/round.def"
 #undef ROUNDING
 };
 
 static const struct {
   const char *alias, *name;
-} rounding_aliases[] = {{"rne_754", "rne"}, {"rtn", "rne"}, {"nearest", "rne"}, {"stochastic", "sr"}};
+} rounding_aliases[] = {
+    {"rne_754", "rne"},        {"nearest", "rne"}, {"stochastic", "sr"},
+    {"sr_equal", "sr_eq"},     {"sr_epsilon", "sr_eps"}, {"signed_sr_epsilon", "signed_sr_eps"},
+    {"quasi_random", "qr"},
+};
 
 const char *const granularity_names[GRAIN_COUNT + 1] = {"tensor", "row", "column", "block", NULL};
-const char *const scale_rule_names[SCALE_RULES + 1] = {"none",  "absmax", "pow2", "fixed", "delayed",
+const char *const scale_rule_names[SCALE_RULES + 1] = {"none",  "absmax", "pow2", "fixed", "delayed", "absmean",
                                                        "floor", "rceil",  "even", "nvfp4", NULL};
-const char *const spec_fields[] = {"format",      "rounding",   "granularity", "scale", "block", "random_bits",
-                                   "saturate",    "subnormals", "fixed_scale", "eps",   "clip",  NULL};
 
 const char *rounding_name(enum rounding r)
 {
   return roundings[r].name;
+}
+
+const char *rounding_help(enum rounding r)
+{
+  return roundings[r].help;
 }
 
 int rounding_find(const char *name, enum rounding *out, struct err *e)
@@ -58,36 +64,43 @@ int rounding_find(const char *name, enum rounding *out, struct err *e)
   return -1;
 }
 
-static enum scale_rule block_rule(const struct format *f)
+static enum scale_rule rule_by_name(const char *name)
 {
-  for (int i = 0; i < SCALE_RULES; i++)
-    if (strcmp(scale_rule_names[i], f->scale_rule) == 0)
-      return (enum scale_rule)i;
-  return SCALE_FLOOR;
+  int i = 0;
+  while (strcmp(scale_rule_names[i], name))
+    i++;
+  return (enum scale_rule)i;
 }
 
-static void default_scaling(struct spec *s)
+static enum scale_rule default_rule(const struct format *f, bool stochastic)
 {
-  const struct format *f = s->format;
-  s->granularity = GRAIN_TENSOR;
-  s->block = 0;
-  s->scale = SCALE_NONE;
-  if (f->family == FORMAT_BLOCK) {
-    s->granularity = GRAIN_BLOCK;
-    s->block = f->block;
-    s->scale = block_rule(f);
-  } else if (f->family == FORMAT_FLOAT) {
-    s->scale = f->total_bits <= 8 ? SCALE_POW2 : SCALE_NONE;
-  } else if (f->family != FORMAT_FIXED) {
-    s->scale = SCALE_ABSMAX;
+  switch (f->family) {
+  case FORMAT_BLOCK:
+    return rule_by_name(f->scale_rule);
+  case FORMAT_FLOAT:
+    return f->total_bits <= 8 ? SCALE_POW2 : SCALE_NONE;
+  case FORMAT_FIXED:
+    return SCALE_NONE;
+  case FORMAT_TERNARY: /* stochastic: TernGrad, which absmax keeps unbiased */
+  case FORMAT_BINARY:
+    return stochastic ? SCALE_ABSMAX : SCALE_ABSMEAN;
+  default:
+    return SCALE_ABSMAX;
   }
 }
 
 struct spec spec_default(const struct format *f, enum rounding r)
 {
-  struct spec s = {.format = f, .rounding = r, .random_bits = 32, .fixed_scale = 1};
-  default_scaling(&s);
-  return s;
+  bool is_block = f->family == FORMAT_BLOCK;
+  return (struct spec){
+      .format = f,
+      .rounding = r,
+      .granularity = is_block ? GRAIN_BLOCK : GRAIN_TENSOR,
+      .scale = default_rule(f, roundings[r].stochastic),
+      .block = is_block ? f->block : 0,
+      .random_bits = 32,
+      .fixed_scale = 1,
+  };
 }
 
 bool spec_is_identity(const struct spec *s)
@@ -101,149 +114,77 @@ bool spec_is_stochastic(const struct spec *s)
   return roundings[s->rounding].stochastic;
 }
 
+static float clip_of(const struct spec *s)
+{
+  return s->clip > 0 ? s->clip : 1;
+}
+
 bool spec_equal(const struct spec *a, const struct spec *b)
 {
   return a->format == b->format && a->rounding == b->rounding && a->granularity == b->granularity &&
          a->scale == b->scale && a->block == b->block && a->random_bits == b->random_bits &&
          a->no_saturate == b->no_saturate && a->flush == b->flush && a->fixed_scale == b->fixed_scale &&
-         a->eps == b->eps && a->clip == b->clip;
+         a->eps == b->eps && clip_of(a) == clip_of(b) && a->zero_point == b->zero_point && a->feedback == b->feedback;
+}
+
+static int check_block_format(const struct spec *s, struct err *e)
+{
+  const struct format *f = s->format;
+  bool nvfp4 = strncmp(f->name, "nvfp4", 5) == 0;
+  if (s->granularity != GRAIN_BLOCK || s->block != f->block)
+    return err_set(e, "format %s has a scale for each block of %d: granularity must be block and block %d", f->name,
+                   f->block, f->block);
+  if (nvfp4 != (s->scale == SCALE_NVFP4) || s->scale < SCALE_FLOOR)
+    return err_set(e, "scale = %s: format %s takes %s", scale_rule_names[s->scale], f->name,
+                   nvfp4 ? "nvfp4" : "floor, rceil or even");
+  return 0;
+}
+
+static int check_scale(const struct spec *s, struct err *e)
+{
+  const struct format *f = s->format;
+  const char *rule = scale_rule_names[s->scale];
+  if (f->family == FORMAT_BLOCK)
+    return check_block_format(s, e);
+  if (s->scale >= SCALE_FLOOR)
+    return err_set(e, "scale = %s is for block formats; format %s takes none, absmax, pow2, fixed, delayed or absmean",
+                   rule, f->name);
+  if (s->scale == SCALE_DELAYED && (s->granularity != GRAIN_TENSOR || f->family == FORMAT_UINT))
+    return err_set(e, "scale = delayed keeps one history a tensor: granularity must be tensor, and the format not uintN");
+  if (s->scale == SCALE_ABSMEAN && (s->granularity == GRAIN_COLUMN || f->family == FORMAT_UINT))
+    return err_set(e, "scale = absmean does not go with granularity column, nor with uintN");
+  if (s->granularity == GRAIN_BLOCK && (s->block < 1 || s->block > 1 << 20))
+    return err_set(e, "block = %d: must be 1 to 1048576 elements", s->block);
+  if (s->scale == SCALE_FIXED && !(s->fixed_scale >= 0x1p-126f && s->fixed_scale <= 0x1p126f))
+    return err_set(e, "fixed_scale = %g: must be 2^-126 to 2^126", (double)s->fixed_scale);
+  if (f->family == FORMAT_UINT ? s->zero_point < f->code_min || s->zero_point > f->code_max : s->zero_point != 0)
+    return err_set(e, "zero_point = %d: format %s takes %d to %d", s->zero_point, f->name,
+                   f->family == FORMAT_UINT ? f->code_min : 0, f->family == FORMAT_UINT ? f->code_max : 0);
+  return 0;
+}
+
+static bool takes_any_k(enum rounding r)
+{
+  return r == ROUND_SR_FF || r == ROUND_SR_F || r == ROUND_SR_C;
+}
+
+static bool bits_fit(enum rounding r, int bits)
+{
+  return bits == 32 || bits == 16 || bits == 8 || (takes_any_k(r) && bits >= 1 && bits < 32);
 }
 
 int spec_check(const struct spec *s, struct err *e)
 {
-  bool is_block = s->format->family == FORMAT_BLOCK, block_scale = s->scale >= SCALE_FLOOR;
-  if (is_block != block_scale)
-    return err_set(e, "scale '%s' does not fit format %s: block formats take floor, rceil, even or nvfp4, others none, "
-                      "absmax, pow2, fixed or delayed",
-                   scale_rule_names[s->scale], s->format->name);
-  if (is_block && s->granularity != GRAIN_BLOCK)
-    return err_set(e, "format %s has a scale for each block of %d: granularity must be 'block'", s->format->name,
-                   s->format->block);
-  if (s->granularity == GRAIN_COLUMN)
-    return err_set(e, "granularity 'column' is not supported: allowed are tensor, row, block");
-  if (s->granularity == GRAIN_BLOCK && s->block < 1)
-    return err_set(e, "granularity 'block' needs block >= 1, not %d", s->block);
-  if (s->random_bits < 1 || s->random_bits > 32)
-    return err_set(e, "random_bits = %d: must be 1 to 32", s->random_bits);
-  if (s->rounding == ROUND_SR && s->random_bits != 32 && s->random_bits != 16 && s->random_bits != 8)
-    return err_set(e, "random_bits = %d: rounding 'sr' takes 32, 16 or 8; the k-bit modes sr_ff, sr_f, sr_c take 1 to 32",
-                   s->random_bits);
-  return 0;
-}
-
-static int find_name(const char *const *names, const char *field, const char *value, struct err *e)
-{
-  struct str all = {0};
-  for (int i = 0; names[i]; i++) {
-    if (strcmp(names[i], value) == 0) {
-      str_done(&all);
-      return i;
-    }
-    str_addf(&all, "%s%s", i ? ", " : "", names[i]);
-  }
-  err_set(e, "%s = '%.40s': allowed are %s", field, value, all.s);
-  str_done(&all);
-  return -1;
-}
-
-static int parse_number(const char *field, const char *text, double lo, double hi, double *out, struct err *e)
-{
-  char *end;
-  *out = strtod(text, &end);
-  if (end == text || *end)
-    return err_set(e, "%s = '%.40s': must be a number", field, text);
-  if (!(*out >= lo && *out <= hi))
-    return err_set(e, "%s = %.40s: must be %g to %g", field, text, lo, hi);
-  return 0;
-}
-
-static const char *const saturate_words[] = {"false", "true", NULL};
-static const char *const subnormal_words[] = {"full", "flush", NULL};
-
-static int set_named(struct spec *s, const char *field, const char *value, struct err *e)
-{
-  if (strcmp(field, "rounding") == 0)
-    return rounding_find(value, &s->rounding, e);
-  bool grain = strcmp(field, "granularity") == 0, scale = strcmp(field, "scale") == 0;
-  bool saturate = strcmp(field, "saturate") == 0;
-  int i = find_name(grain ? granularity_names : scale ? scale_rule_names : saturate ? saturate_words : subnormal_words,
-                    field, value, e);
-  if (i < 0)
+  if (check_scale(s, e))
     return -1;
-  if (grain)
-    s->granularity = (enum granularity)i;
-  else if (scale)
-    s->scale = (enum scale_rule)i;
-  else if (saturate)
-    s->no_saturate = !i;
-  else
-    s->flush = i;
-  return 0;
-}
-
-static int set_number(struct spec *s, const char *field, const char *value, struct err *e)
-{
-  static const struct {
-    const char *field;
-    double lo, hi;
-  } range[] = {{"block", 0, 1 << 20}, {"random_bits", 1, 32}, {"fixed_scale", 1e-30, 1e30}, {"eps", 0, 1}, {"clip", 0, 1}};
-  for (size_t i = 0; i < sizeof range / sizeof *range; i++) {
-    double v;
-    if (strcmp(field, range[i].field))
-      continue;
-    if (parse_number(field, value, range[i].lo, range[i].hi, &v, e))
-      return -1;
-    if (i < 2 && v != floor(v))
-      return err_set(e, "%s = %.40s: must be a whole number", field, value);
-    *(i == 0 ? &s->block : &s->random_bits) = i < 2 ? (int)v : i == 0 ? s->block : s->random_bits;
-    if (i >= 2)
-      *(i == 2 ? &s->fixed_scale : i == 3 ? &s->eps : &s->clip) = (float)v;
-    return 0;
-  }
-  return err_set(e, "unknown field '%.40s'", field);
-}
-
-int spec_set(struct spec *s, const char *field, const char *value, struct err *e)
-{
-  struct spec new = *s;
-  if (find_name(spec_fields, "field", field, e) < 0)
-    return -1;
-  if (strcmp(field, "format") == 0) {
-    new.format = format_find(value, e);
-    if (!new.format)
-      return -1;
-    default_scaling(&new);
-  } else if (strstr("rounding granularity scale saturate subnormals", field)) {
-    if (set_named(&new, field, value, e))
-      return -1;
-  } else if (set_number(&new, field, value, e)) {
-    return -1;
-  }
-  if (spec_check(&new, e))
-    return -1;
-  *s = new;
-  return 0;
-}
-
-int spec_get(const struct spec *s, const char *field, char *out, size_t n)
-{
-  char num[32];
-  static const char *const number_fields[] = {"fixed_scale", "eps", "clip"};
-  const float numbers[] = {s->fixed_scale, s->eps, s->clip};
-  for (int i = 0; i < 3; i++)
-    if (strcmp(field, number_fields[i]) == 0)
-      return snprintf(out, n, "%s", str_float(numbers[i], num)) < 0;
-  if (strcmp(field, "block") == 0 || strcmp(field, "random_bits") == 0)
-    return snprintf(out, n, "%d", *field == 'b' ? s->block : s->random_bits) < 0;
-  const char *text = strcmp(field, "format") == 0        ? s->format->name
-                     : strcmp(field, "rounding") == 0    ? rounding_name(s->rounding)
-                     : strcmp(field, "granularity") == 0 ? granularity_names[s->granularity]
-                     : strcmp(field, "scale") == 0       ? scale_rule_names[s->scale]
-                     : strcmp(field, "saturate") == 0    ? saturate_words[!s->no_saturate]
-                     : strcmp(field, "subnormals") == 0  ? subnormal_words[s->flush]
-                                                         : NULL;
-  if (!text)
-    return -1;
-  str_copy(out, n, text);
+  if (!bits_fit(s->rounding, s->random_bits))
+    return err_set(e, "random_bits = %d: rounding %s takes %s", s->random_bits, rounding_name(s->rounding),
+                   takes_any_k(s->rounding) ? "1 to 32" : "32, 16 or 8 (sr_ff, sr_f and sr_c take 1 to 32)");
+  if (s->format->family == FORMAT_BINARY && !spec_is_stochastic(s) && s->rounding != ROUND_RNE)
+    return err_set(e, "format binary takes rounding rne (the sign) or a stochastic one, not %s", rounding_name(s->rounding));
+  if (!(s->eps >= 0 && s->eps <= 1))
+    return err_set(e, "eps = %g: must be 0 to 1 ulp", (double)s->eps);
+  if (!(s->clip >= 0 && s->clip <= 1))
+    return err_set(e, "clip = %g: must be above 0, and at most 1", (double)s->clip);
   return 0;
 }

@@ -1,0 +1,209 @@
+/* What happens to a run of a tensor: the scale of each group, pieces that stay in cache handed to a kernel, and the
+ * sums of a row, the same whatever the kernel and the number of threads. */
+#include "config.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "numeric/quantize_impl.h"
+#include "numeric/round_odd.h"
+
+/* Elements a kernel call: input and two outputs stay in the first-level cache's reach. Lanes of sums are added up at
+ * least this often, in double from there on, so that long rows keep their precision. */
+enum { PIECE = 8192 };
+
+struct row_sums {
+  struct kernel_sums lane;
+  size_t n_in_lanes;
+  double sq, var;
+};
+
+static void flush_lanes(struct row_sums *s)
+{
+  s->sq += kernel_lane_sum(s->lane.sq);
+  s->var += kernel_lane_sum(s->lane.var);
+  memset(&s->lane, 0, sizeof s->lane);
+  s->n_in_lanes = 0;
+}
+
+/* unit: what an element's value is multiplied by after rounding, whose square the variance lacks. */
+static void add_sums(struct row_sums *to, const struct kernel_sums *own, size_t n, float unit)
+{
+  for (int i = 0; i < KERNEL_LANES; i++) {
+    to->lane.sq[i] += own->sq[i];
+    to->lane.var[i] += own->var[i] * unit * unit;
+  }
+  to->n_in_lanes += n;
+  if (to->n_in_lanes >= PIECE)
+    flush_lanes(to);
+}
+
+/* Saturating means finite, also where the largest code times the scale overflows fp32. */
+static void keep_finite(const struct kernel_plan *p, float post, float *y, size_t n)
+{
+  float top = p->uniform ? fmaxf(p->code_hi - p->zero_point, p->zero_point - p->code_lo) : p->max_value;
+  if (top * p->scale * post <= FLT_MAX || (!p->uniform && p->overflow != p->max_value))
+    return;
+  for (size_t i = 0; i < n; i++)
+    y[i] = isinf(y[i]) ? copysignf(FLT_MAX, y[i]) : y[i];
+}
+
+static void piece(const struct quant_job *j, struct kernel_plan *p, float post, size_t offset, size_t n, size_t column,
+                  struct row_sums *sums)
+{
+  kernel_fn *kernel = kernel_pick(p);
+  for (int d = 0; d < j->n_draws; d++) {
+    struct kernel_sums own = {0}, *want = sums && d == 0 ? &own : NULL;
+    const struct quant_rng *rng = &j->rng[d];
+    float *y = j->y[d] + offset;
+    p->key = rng->key;
+    p->step = rng->step;
+    p->shift = rng->key.k[0] ^ rng->key.k[1];
+    uint64_t element = rng->first_element + offset;
+    unsigned lane = (unsigned)(column % KERNEL_LANES);
+    if (j->column_scale)
+      kernel_columns(p, j->column_scale + column, j->x + offset, y, n, element, lane, want);
+    else
+      kernel(p, j->x + offset, y, n, element, lane, want);
+    for (size_t i = 0; post != 1 && i < n; i++)
+      y[i] *= post;
+    if (!j->column_scale)
+      keep_finite(p, post, y, n);
+    if (want)
+      add_sums(sums, want, n, j->column_scale ? 1 : p->scale * post);
+  }
+}
+
+/* x / (block scale * tensor scale) as if exactly, the result rounded once. */
+static void nvfp4_exact_block(const struct quant_job *j, const struct kernel_plan *plan, double scale, size_t offset,
+                              size_t n, size_t column, struct row_sums *sums)
+{
+  enum { BLOCK = 16 };
+  float t[BLOCK], q[BLOCK];
+  struct kernel_plan p = *plan;
+  kernel_plan_set_scale(&p, 1);
+  for (size_t i = 0; i < n; i++)
+    t[i] = scale > 0 ? round_to_odd((double)j->x[offset + i] / scale) : j->x[offset + i] * 0;
+  for (int d = 0; d < j->n_draws; d++) {
+    struct kernel_sums own = {0};
+    p.key = j->rng[d].key;
+    p.step = j->rng[d].step;
+    p.shift = p.key.k[0] ^ p.key.k[1];
+    kernel_scalar(&p, t, q, n, j->rng[d].first_element + offset, (unsigned)(column % KERNEL_LANES), &own);
+    if (sums && d == 0) {
+      memset(own.sq, 0, sizeof own.sq);
+      for (size_t i = 0; i < n; i++)
+        own.sq[(column + i) % KERNEL_LANES] += j->x[offset + i] * j->x[offset + i];
+      add_sums(sums, &own, n, (float)scale);
+    }
+    for (size_t i = 0; i < n; i++)
+      j->y[d][offset + i] = scale > 0 ? (float)((double)q[i] * scale) : q[i];
+  }
+}
+
+void quantize_group_plan(const struct quant_job *j, size_t offset, size_t n, struct kernel_plan *p, float *post)
+{
+  bool non_finite = false;
+  struct scale_input in;
+  *p = j->plan;
+  *post = 1;
+  if (j->spec->scale == SCALE_NVFP4) {
+    float clip = j->spec->clip > 0 ? j->spec->clip : 1;
+    struct nvfp4_scale s =
+        nvfp4_scale_of(j->nvfp4_amax, clip * kernel_absmax(j->x + offset, n, &non_finite), j->nvfp4_exact);
+    p->scale = s.block;
+    p->inv_scale = s.encode;
+    p->scale_is_pow2 = true;
+    *post = s.tensor;
+    return;
+  }
+  if (!scale_needs_input(j->spec))
+    return;
+  scale_look(j->spec, j->x + offset, n, &in, &non_finite);
+  struct scale_result r = scale_of_group(j->spec, j->grid, &in);
+  kernel_plan_set_scale(p, r.scale);
+  p->zero_point = r.zero_point;
+  quantize_silence_zeros(p, &in);
+}
+
+void quantize_silence_zeros(struct kernel_plan *p, const struct scale_input *in)
+{
+  if (p->binary && in->absmax == 0)
+    p->scale = 0;
+}
+
+static void group(const struct quant_job *j, size_t offset, size_t n, size_t column, struct row_sums *sums)
+{
+  struct kernel_plan p;
+  float post = 1;
+  if (j->group)
+    quantize_group_plan(j, offset, n, &p, &post);
+  else
+    p = j->plan;
+  if (j->nvfp4_exact) {
+    nvfp4_exact_block(j, &p, (double)p.scale * (double)post, offset, n, column, sums);
+    return;
+  }
+  for (size_t at = 0; at < n; at += PIECE)
+    piece(j, &p, post, offset + at, n - at < PIECE ? n - at : PIECE, column + at, sums);
+}
+
+void quantize_one_row(const struct quant_job *j, size_t row)
+{
+  struct row_sums sums = {0}, *want = j->sums ? &sums : NULL;
+  size_t step = j->group ? j->group : j->cols;
+  for (size_t c = 0; c < j->cols; c += step)
+    group(j, row * j->cols + c, j->cols - c < step ? j->cols - c : step, c, want);
+  if (!want)
+    return;
+  flush_lanes(want);
+  if (j->sums->row_sq)
+    j->sums->row_sq[row] = (float)want->sq;
+  if (j->sums->row_var)
+    j->sums->row_var[row] = (float)want->var;
+}
+
+void quantize_flat(const struct quant_job *j, size_t offset, size_t n)
+{
+  size_t step = j->n_draws > 1 ? PIECE : n; /* two draws share a read; one need not be cut up */
+  struct kernel_plan p = j->plan;
+  for (size_t at = 0; at < n; at += step)
+    piece(j, &p, 1, offset + at, n - at < step ? n - at : step, 0, NULL);
+}
+
+struct sq_job {
+  const float *x;
+  size_t cols;
+  float *row_sq;
+};
+
+static float row_sq(const float *x, size_t cols)
+{
+  struct row_sums s = {0};
+  for (size_t at = 0; at < cols; at += PIECE) {
+    size_t n = cols - at < PIECE ? cols - at : PIECE, c = 0;
+    const float *v = x + at;
+    for (; c + KERNEL_LANES <= n; c += KERNEL_LANES)
+      for (size_t i = 0; i < KERNEL_LANES; i++)
+        s.lane.sq[i] += v[c + i] * v[c + i];
+    for (size_t i = 0; c < n; c++, i++)
+      s.lane.sq[i] += v[c] * v[c];
+    flush_lanes(&s);
+  }
+  return (float)s.sq;
+}
+
+static void sq_part(void *ctx, size_t begin, size_t end, int worker)
+{
+  const struct sq_job *j = ctx;
+  (void)worker;
+  for (size_t r = begin; r < end; r++)
+    j->row_sq[r] = row_sq(j->x + r * j->cols, j->cols);
+}
+
+void quantize_row_sq(const float *x, size_t rows, size_t cols, float *row_sq, struct pool *pool)
+{
+  struct sq_job j = {x, cols, row_sq};
+  pool_for(pool, rows, 1 + 4096 / (cols + 1), sq_part, &j);
+}

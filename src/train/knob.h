@@ -37,6 +37,8 @@ struct knob {
 };
 
 extern const struct knob knob_table[KNOB_COUNT];
+extern const char *const knob_rounding_names[]; /* NULL-terminated */
+extern const char *const lr_scaling_names[];    /* NULL-terminated */
 
 struct knob_value {
   enum knob_type type;
@@ -57,10 +59,14 @@ struct knob_ref {
 };
 /* Also accepts '-' for '_'. The message names the near miss. */
 int knob_find(const char *name, struct knob_ref *out, struct err *e) ERR_MUST_CHECK;
+/* The name as in the table, or "site.gweight.format". */
 void knob_ref_name(const struct knob_ref *k, char *out, size_t n_bytes);
 
 /* Parses and checks type and range of a value given as text: the only place that does. */
 int knob_parse(const struct knob_ref *k, const char *text, struct knob_value *out, struct err *e) ERR_MUST_CHECK;
+
+/* The value of a field of a spec as spec_get() writes it, typed. */
+void knob_site_value(const char *field, const char *text, struct knob_value *out);
 
 /* All values of a run. Derived knobs (recipe, bits, format, rounding) act on `sites`; the last write wins. */
 struct knobs {
@@ -70,9 +76,13 @@ struct knobs {
 
 void knobs_defaults(struct knobs *k);
 
+/* Makes bits, format, rounding and the share knobs say what `sites` does, after `sites` was written directly. */
+void knobs_refresh(struct knobs *k);
+
 /* Applies one value to a copy's worth of state: on failure *k is unchanged and the message says what is allowed. */
 int knobs_set(struct knobs *k, const struct knob_ref *ref, const char *text, struct err *e) ERR_MUST_CHECK;
-/* The value as text, as it holds now (for derived knobs: what the sites say, or "mixed"). */
+/* The value as it holds now. bits, format and rounding are what the sites say, or "mixed" (bits: i = 0); recipe is the
+ * one set last, whatever was changed of it since. */
 void knobs_get(const struct knobs *k, const struct knob_ref *ref, struct knob_value *out);
 
 /* Choices for completion: NULL-terminated, borrowed; NULL where there are none. */

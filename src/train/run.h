@@ -65,6 +65,8 @@ int run_evaluate(struct run *r, double *loss, double *accuracy, struct err *e) E
 
 uint64_t run_n_steps(const struct run *r);    /* done */
 uint64_t run_n_examples(const struct run *r); /* seen */
+double run_epoch(const struct run *r);        /* examples seen / training examples */
+double run_seconds(const struct run *r);      /* spent in training steps */
 double run_metric(const struct run *r, enum metric m); /* last value; NaN when there is none */
 const char *run_name(const struct run *r);
 const struct knobs *run_knobs(const struct run *r); /* in effect */

@@ -29,13 +29,17 @@ static void wait_for_run(lua_State *L, int id)
   struct entry *en = entry_current();
   struct err e;
   vm_outside(vm);
-  int status = engine_wait(vm->engine, id, poll_stop, en, &e);
-  bool quit = atomic_load(&vm->quitting);
-  if (en->interrupted || quit) {
-    engine_pause(vm->engine, id);
-    engine_lock(vm->engine); /* the step under way ends */
+  bool quit = false, again = true;
+  int status = 0;
+  while (again) {
+    status = engine_wait(vm->engine, id, poll_stop, en, &e);
+    quit = atomic_load(&vm->quitting);
+    if (en->interrupted || quit)
+      engine_pause(vm->engine, id);
+    engine_lock(vm->engine); /* the step under way ends, and the handlers of the last one */
     engine_unlock(vm->engine);
-  }
+    again = status != 0 && !en->interrupted && !quit && engine_state(vm->engine, id, NULL, NULL) == ENGINE_RUNNING;
+  } /* again: a handler of "diverged" went back and on */
   vm_inside(vm);
   if (en->interrupted)
     luaL_error(L, "interrupted");

@@ -52,7 +52,8 @@ static int read_status(struct vm *vm, int run_id, struct run_status *s)
   if (r) {
     s->step = run_n_steps(r);
     s->examples = run_n_examples(r);
-    s->epoch = (double)s->examples / (double)dataset_size(run_dataset(r), SPLIT_TRAIN);
+    s->epoch = run_epoch(r);
+    s->seconds = run_seconds(r);
     for (int m = 0; m < METRIC_COUNT; m++)
       s->metric[m] = run_metric(r, (enum metric)m);
     s->memory = run_memory(r);

@@ -20,7 +20,8 @@ struct vm_config {
   const char *journal_path; /* journal of the first run made, or NULL: the default place when interactive, none else */
 };
 struct vm *vm_create(const struct vm_config *c, struct err *e) ERR_MUST_CHECK;
-void vm_free(struct vm *vm); /* after engine_free(), whose thread calls handlers; no chunk may run */
+/* No chunk may run, and no handler: after engine_free(), or with the hook taken away by engine_set_hook(). */
+void vm_free(struct vm *vm);
 
 /* models/NAME.lua (or a path ending in .lua) -> description. options: n pairs "key=value" handed to the file. */
 int vm_load_model(struct vm *vm, const char *name, const char *const *options, size_t n_options, struct model_desc *out,

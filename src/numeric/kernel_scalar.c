@@ -146,22 +146,27 @@ INLINE float in_range(const struct kernel_plan *p, enum rounding mode, float mag
   return negative ? -magnitude : magnitude;
 }
 
-/* Var[q] in units of the scale: (t - lo)(hi - t) where P(up) is the fraction, P(1-P)(hi - lo)^2 where it is not. */
+/* Var[q] in units of the scale squared: (t - lo)(hi - t) where P(up) is the fraction, P(1-P)(hi - lo)^2 where it is not.
+ * The order of the operations is part of the definition. */
 INLINE float variance_of(const struct kernel_plan *p, enum rounding mode, const struct split *s, float t)
 {
   float a = fabsf(t), q = scale_quanta(1, s->quantum), lo = scale_quanta(s->i, s->quantum);
   float top = p->uniform ? (t < 0 ? p->zero_point - p->code_lo : p->code_hi - p->zero_point) : p->max_value;
-  if (!(a < INFINITY) || !(s->d || mode == ROUND_SR_EQ || mode == ROUND_SR_EPS) || lo >= top)
+  if (lo >= top)
     return 0;
   if (p->flush_below > 0) {
     float hi = scale_quanta(s->i + 1, s->quantum);
     q = (hi < p->flush_below ? 0 : hi) - (lo < p->flush_below ? 0 : lo);
-  } else if (mode == ROUND_SR && p->k_bits == 32) {
-    float below = a - lo;
-    return below * (q - below);
   }
-  float prob = (float)fraction_of(p, mode, s) * float_of((uint32_t)(127 - p->k_bits) << 23);
-  return (prob - prob * prob) * (q * q);
+  if (mode != ROUND_SR || p->k_bits != 32 || p->flush_below > 0) {
+    float prob = (float)fraction_of(p, mode, s) * float_of((uint32_t)(127 - p->k_bits) << 23);
+    return (prob - prob * prob) * (q * q);
+  }
+  float below = a - lo;
+  if (!p->uniform && p->min_field == 1) /* quanta may be too small to divide by */
+    return below * (q - below);
+  below *= float_of((uint32_t)(254 - s->quantum) << 23);
+  return below * (1 - below) * (q * q);
 }
 
 /* One element in units of the scale; *var is added to where wanted. */

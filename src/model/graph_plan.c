@@ -27,7 +27,7 @@ static void place_outputs(struct graph *g, const int *n_users)
   }
 }
 
-/* Gradient places, handed out while walking backward: the first user of an output writes its gradient, the others add. */
+/* Gradient places, handed out while walking backward: the first user met writes an output's gradient, others add. */
 struct slots {
   size_t *width;
   bool *busy;

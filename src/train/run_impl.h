@@ -26,7 +26,7 @@ void changes_done(struct changes *c);
 #define SNAPSHOTS_MAX 1024
 #define HISTORY_MAX 100000 /* changes kept for rewind(): some megabytes */
 struct snapshots {
-  struct state at[SNAPSHOTS_MAX];
+  struct state *at[SNAPSHOTS_MAX];
   size_t n, n_bytes;
   struct changes history;
   uint64_t history_from; /* changes of steps above this one are all there */
@@ -95,16 +95,16 @@ void snapshots_cut(struct run *r, uint64_t step);          /* forgets what was a
 void snapshots_clear(struct run *r);                       /* forgets all; history begins here */
 void snapshots_thin(struct run *r);                        /* to the budget */
 const struct state *snapshots_find(const struct run *r, uint64_t step); /* nearest from which `step` can be reached */
-/* state_file.c: a state as a file, and its content hash */
+/* state_file.c: a state as a file. Reading makes a state for run r, to be committed or not; *whole is false where the
+ * file holds weights alone. */
 int state_file_save(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK;
-int state_file_load(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK;
+int state_file_read(struct run *r, const char *path, struct state *out, bool *whole, struct err *e) ERR_MUST_CHECK;
 int state_file_hash(const char *path, char hex[33], struct err *e) ERR_MUST_CHECK;
 /* run.c */
 struct run *run_create_quiet(const struct run_config *c, struct err *e) ERR_MUST_CHECK; /* without its journal */
 int run_open_journal(struct run *r, const char *path, const struct run_start *start, struct err *e) ERR_MUST_CHECK;
 void run_tell(const struct run *r, enum event_kind kind, uint64_t step, const char *mark, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-void run_state_changed(struct run *r); /* after weights or counters were put in from outside a step */
 int run_flush(struct run *r, struct err *e) ERR_MUST_CHECK;
 
 #endif

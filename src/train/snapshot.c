@@ -16,8 +16,9 @@ static size_t budget(const struct run *r)
 
 static void remove_at(struct snapshots *s, size_t i)
 {
-  s->n_bytes -= s->at[i].n_bytes;
-  state_done(&s->at[i]);
+  s->n_bytes -= s->at[i]->n_bytes;
+  state_done(s->at[i]);
+  mem_free(s->at[i]);
   s->n--;
   memmove(&s->at[i], &s->at[i + 1], (s->n - i) * sizeof *s->at);
 }
@@ -25,14 +26,14 @@ static void remove_at(struct snapshots *s, size_t i)
 /* `next` is the step of a snapshot that is about to be added, or 0. */
 static size_t least_useful(const struct snapshots *s, uint64_t next)
 {
-  uint64_t now = next ? next : s->at[s->n - 1].at.step;
+  uint64_t now = next ? next : s->at[s->n - 1]->at.step;
   size_t end = next ? s->n : s->n - 1; /* the newest stays */
   double least = 0;
   size_t found = 0; /* where there is nothing between first and newest: the first */
   for (size_t i = 1; i < end; i++) {
-    uint64_t after = i + 1 < s->n ? s->at[i + 1].at.step : next;
-    double gap = (double)(after - s->at[i - 1].at.step);
-    double cost = gap / (double)(now - s->at[i].at.step + 1);
+    uint64_t after = i + 1 < s->n ? s->at[i + 1]->at.step : next;
+    double gap = (double)(after - s->at[i - 1]->at.step);
+    double cost = gap / (double)(now - s->at[i]->at.step + 1);
     if (!found || cost < least) {
       least = cost;
       found = i;
@@ -60,15 +61,18 @@ void snapshots_take(struct run *r)
     s->told_too_big = true;
     return;
   }
-  if (s->n && s->at[s->n - 1].at.step == r->at.step)
+  if (s->n && s->at[s->n - 1]->at.step == r->at.step)
     return;
   while (s->n && (s->n == SNAPSHOTS_MAX || s->n_bytes + need > budget(r)))
     remove_at(s, least_useful(s, r->at.step));
-  if (state_capture(r, &s->at[s->n], &e)) {
+  struct state *new = mem_alloc(sizeof *new);
+  if (state_capture(r, new, &e)) {
     run_tell(r, EVENT_NOTE, r->at.step, NULL, "no snapshot: %s", e.msg);
+    mem_free(new);
     return;
   }
-  s->n_bytes += s->at[s->n].n_bytes;
+  s->at[s->n] = new;
+  s->n_bytes += s->at[s->n]->n_bytes;
   s->n++;
 }
 
@@ -103,7 +107,7 @@ void snapshots_note_change(struct run *r, const struct change *c)
 void snapshots_cut(struct run *r, uint64_t step)
 {
   struct snapshots *s = &r->snapshots;
-  while (s->n && s->at[s->n - 1].at.step > step)
+  while (s->n && s->at[s->n - 1]->at.step > step)
     remove_at(s, s->n - 1);
   while (s->history.n && s->history.at[s->history.n - 1].step > step)
     mem_free(s->history.at[--s->history.n].text);
@@ -122,7 +126,7 @@ const struct state *snapshots_find(const struct run *r, uint64_t step)
 {
   const struct snapshots *s = &r->snapshots;
   for (size_t i = s->n; i-- > 0;)
-    if (s->at[i].at.step <= step)
-      return s->at[i].at.step == step || s->at[i].at.step >= s->history_from ? &s->at[i] : NULL;
+    if (s->at[i]->at.step <= step)
+      return s->at[i]->at.step == step || s->at[i]->at.step >= s->history_from ? s->at[i] : NULL;
   return NULL;
 }

@@ -53,49 +53,64 @@ static size_t residual_bytes(const struct quant_state *q, size_t n)
 size_t state_bytes(struct run *r)
 {
   quant_states_gather(r->before, r->graph); /* between two steps it is free */
-  return block_bytes(r) + residual_bytes(r->before, r->n_before) +
+  return sizeof(struct state) + block_bytes(r) + residual_bytes(r->before, r->n_before) +
          residual_bytes(r->optimizer.state, r->optimizer.n_params * OPTIMIZER_SITES);
+}
+
+int state_init(struct run *r, const struct optimizer_type *o, struct state *out, struct err *e)
+{
+  size_t n_bytes = (size_t)(1 + o->n_moments) * graph_n_weights(r->graph) * sizeof(float);
+  memset(out, 0, sizeof *out);
+  float *block = mem_buffer(n_bytes, "a copy of the run's state", e);
+  if (!block)
+    return -1;
+  *out = (struct state){
+      .at = r->at,
+      .knobs = r->knobs,
+      .optimizer = o,
+      .block = block,
+      .n_bytes = n_bytes,
+      .n_model_state = r->n_before,
+      .n_optimizer_state = r->optimizer.n_params * OPTIMIZER_SITES,
+  };
+  memcpy(out->metric, r->metric, sizeof out->metric);
+  out->model_state = mem_alloc(out->n_model_state * sizeof *out->model_state);
+  out->optimizer_state = mem_alloc(out->n_optimizer_state * sizeof *out->optimizer_state);
+  return 0;
 }
 
 int state_capture(struct run *r, struct state *out, struct err *e)
 {
   const struct optimizer *o = &r->optimizer;
   size_t n = graph_n_weights(r->graph);
-  memset(out, 0, sizeof *out);
-  float *block = mem_buffer(block_bytes(r), "a snapshot", e);
-  if (!block)
+  if (state_init(r, o->type, out, e))
     return -1;
-  *out = (struct state){
-      .at = r->at,
-      .knobs = r->knobs,
-      .optimizer = o->type,
-      .optimizer_t = o->t,
-      .block = block,
-      .n_bytes = state_bytes(r),
-      .n_model_state = r->n_before,
-      .n_optimizer_state = o->n_params * OPTIMIZER_SITES,
-  };
-  memcpy(block, graph_weights(r->graph), n * sizeof *block);
+  out->n_bytes = state_bytes(r);
+  out->optimizer_t = o->t;
+  memcpy(out->block, graph_weights(r->graph), n * sizeof *out->block);
   for (int i = 0; i < o->type->n_moments; i++)
-    memcpy(block + (size_t)(1 + i) * n, o->moment[i], n * sizeof *block);
-  out->model_state = mem_alloc(out->n_model_state * sizeof *out->model_state);
-  out->optimizer_state = mem_alloc(out->n_optimizer_state * sizeof *out->optimizer_state);
+    memcpy(out->block + (size_t)(1 + i) * n, o->moment[i], n * sizeof *out->block);
   quant_states_gather(out->model_state, r->graph);
   quant_states_copy(out->optimizer_state, o->state, out->n_optimizer_state);
   return 0;
 }
 
-int state_restore(struct run *r, const struct state *s, struct err *e)
+int state_prepare(struct run *r, const struct state *s, struct optimizer *fresh, struct err *e)
 {
-  struct optimizer *o = &r->optimizer, fresh = {0};
-  size_t n = graph_n_weights(r->graph);
+  memset(fresh, 0, sizeof *fresh);
   if (run_make_room(r, &s->knobs, e))
     return -1;
-  if (s->optimizer != o->type) {
-    if (optimizer_init(&fresh, s->optimizer->name, r->graph, e))
-      return -1;
+  return s->optimizer == r->optimizer.type ? 0 : optimizer_init(fresh, s->optimizer->name, r->graph, e);
+}
+
+void state_commit(struct run *r, const struct state *s, struct optimizer *fresh)
+{
+  struct optimizer *o = &r->optimizer;
+  size_t n = graph_n_weights(r->graph);
+  if (fresh->type) {
     optimizer_done(o);
-    *o = fresh;
+    *o = *fresh;
+    memset(fresh, 0, sizeof *fresh);
   }
   memcpy(graph_weights(r->graph), s->block, n * sizeof *s->block);
   for (int i = 0; i < o->type->n_moments; i++)
@@ -105,8 +120,19 @@ int state_restore(struct run *r, const struct state *s, struct err *e)
   quant_states_copy(o->state, s->optimizer_state, s->n_optimizer_state);
   r->at = s->at;
   r->knobs = r->next = s->knobs;
+  memcpy(r->metric, s->metric, sizeof r->metric);
   changes_clear(&r->queue);
-  run_state_changed(r);
+  sampler_seek(r->sampler, r->at.examples);
+  graph_weights_changed(r->graph);
+  r->evaluated = false;
+}
+
+int state_restore(struct run *r, const struct state *s, struct err *e)
+{
+  struct optimizer fresh;
+  if (state_prepare(r, s, &fresh, e))
+    return -1;
+  state_commit(r, s, &fresh);
   return 0;
 }
 

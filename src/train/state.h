@@ -4,6 +4,7 @@
 
 #include "train/knob.h"
 #include "train/optimizer.h"
+#include "train/run.h"
 
 /* Counters: all that is not arrays. */
 struct counters {
@@ -14,6 +15,7 @@ struct counters {
 struct state {
   struct counters at;
   struct knobs knobs;
+  double metric[METRIC_COUNT]; /* last values, to show */
   const struct optimizer_type *optimizer;
   uint64_t optimizer_t;
   float *block;  /* weights, then the moments one behind the other; n_weights each */
@@ -23,12 +25,15 @@ struct state {
   size_t n_model_state, n_optimizer_state;
 };
 
-struct run;
-
 /* A copy of the run's state; *out is overwritten. On failure *out is empty. */
 int state_capture(struct run *r, struct state *out, struct err *e) ERR_MUST_CHECK;
-/* Puts it into the run: allocates what batch and optimizer of that state need; on failure the run is as it was. */
-int state_restore(struct run *r, const struct state *s, struct err *e) ERR_MUST_CHECK;
+/* Makes an empty one for the run's model and that optimizer, to be filled. On failure *out is empty. */
+int state_init(struct run *r, const struct optimizer_type *o, struct state *out, struct err *e) ERR_MUST_CHECK;
+/* Putting a state into its run, in two steps: the first allocates what that state's batch and optimizer need and can
+ * fail, the second cannot. What is queued is dropped. */
+int state_prepare(struct run *r, const struct state *s, struct optimizer *fresh, struct err *e) ERR_MUST_CHECK;
+void state_commit(struct run *r, const struct state *s, struct optimizer *fresh);
+int state_restore(struct run *r, const struct state *s, struct err *e) ERR_MUST_CHECK; /* both */
 void state_done(struct state *s);
 size_t state_bytes(struct run *r); /* what a capture takes */
 

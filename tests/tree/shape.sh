@@ -33,8 +33,9 @@ result "no line over 120 columns in C" \
 result "no tab and no blank at a line's end in C" \
   "$(find src tests -name '*.[ch]' -print0 | xargs -0 grep -nE '	|[[:space:]]$')"
 result "nothing marked as unfinished" "$(grep -rnE '\b(TODO|FIXME|XXX|HACK)\b' src lua models 2>/dev/null)"
+# (The workbench ends by _exit() when a thread of Lua cannot be stopped.)
 result "exit() only where the program ends" \
-  "$(grep -rnE '(^|[^_a-z.])_?exit\(' --include='*.c' src | grep -vE '^src/(main|cmd_[a-z]*)\.c:')"
+  "$(grep -rnE '(^|[^_a-z.])_?exit\(' --include='*.c' src | grep -vE '^src/(main|cmd_[a-z]*)\.c:|^src/ui/ui\.c:[0-9]*:    _exit')"
 result "random numbers come from base/rng alone" \
   "$(grep -rnE '\b(s?rand|[dlm]rand48|random|arc4random|getrandom)\(' --include='*.[ch]' src)"
 echo "1..$n"

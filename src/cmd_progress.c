@@ -83,9 +83,9 @@ static void add_metrics(struct str *line, const struct seen *s, double loss)
   if (!isnan(var))
     str_addf(line, "  grad var %.2e", var);
   if (var > 0 && quant > 0)
-    str_addf(line, " (%2.0f %% rounding)", 100 * quant / var);
+    str_addf(line, " (%.2g %% rounding)", 100 * quant / var);
   if (s->value[METRIC_SAMPLES_PER_S] > 0)
-    str_addf(line, "  %s/s", str_si(s->value[METRIC_SAMPLES_PER_S], si));
+    str_addf(line, "  %s samples/s", str_si(s->value[METRIC_SAMPLES_PER_S], si));
 }
 
 static void print_line(struct progress *p, struct str *line)
@@ -135,8 +135,10 @@ static void take_point(struct progress *p, const struct feed_point *f)
     s->loss_sum += f->sum;
     s->loss_n += f->n;
   }
-  if (f->metric == METRIC_EVAL_ACCURACY)
+  if (f->metric == METRIC_EVAL_ACCURACY) {
+    step_complete(p, s); /* an evaluation follows the step's own metrics */
     print_eval(p, s);
+  }
 }
 
 static void take_event(struct progress *p, const struct feed_event *f)

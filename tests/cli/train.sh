@@ -38,7 +38,7 @@ err_has "weights" "--log -: lines for people go to standard error"
 
 run train "${quick[@]}" --steps 7
 out_has "after 7 steps" "--steps"
-grep -q "^step" out && ! grep -qE '^step +100' out; tap $? "a short run has an evaluation line and no more"
+! grep -q '^step' out; tap $? "a run shorter than the distance between lines prints its result alone"
 
 run train --data auto --steps 2 --quiet --batch 16
 is_status 0 "auto"

@@ -81,6 +81,10 @@ static void push_format(lua_State *L, const struct format *f)
     snprintf(help, sizeof help, "%2d bits: blocks of %d %s under a shared scale", f->total_bits, f->block,
              f->element ? f->element->name : "");
     break;
+  case FORMAT_FIXED:
+    snprintf(help, sizeof help, "%2d bits: codes %d to %d, step 2^-%d", f->total_bits, f->code_min, f->code_max,
+             f->fixed_frac_bits);
+    break;
   default:
     snprintf(help, sizeof help, "%2d bits: codes %d to %d, scaled", f->total_bits, f->code_min, f->code_max);
   }
@@ -180,7 +184,10 @@ static int list_knobs(lua_State *L)
     set_text(L, "default", k->default_text);
     lua_pushboolean(L, k->when == KNOB_AT_STEP);
     lua_setfield(L, -2, "live");
-    if (k->type == KNOB_INT || k->type == KNOB_REAL) {
+    if (k->type == KNOB_INT) {
+      set_integer(L, "min", (lua_Integer)k->min);
+      set_integer(L, "max", (lua_Integer)k->max);
+    } else if (k->type == KNOB_REAL) {
       set_number(L, "min", k->min);
       set_number(L, "max", k->max);
     }

@@ -347,8 +347,12 @@ static int run_tostring(lua_State *L)
     lua_pushfstring(L, "run %d, closed", *id);
     return 1;
   }
-  lua_pushfstring(L, "%s: step %s, loss %s, %s", s.name, str_double((double)s.step, step),
-                  str_float((float)s.metric[METRIC_LOSS], loss), state_name(s.state));
+  str_double((double)s.step, step);
+  if (s.step == 0)
+    lua_pushfstring(L, "%s: step 0, %s", s.name, state_name(s.state));
+  else
+    lua_pushfstring(L, "%s: step %s, loss %s, %s", s.name, step, str_float((float)s.metric[METRIC_LOSS], loss),
+                    state_name(s.state));
   return 1;
 }
 

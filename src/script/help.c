@@ -167,6 +167,8 @@ static void write_format(lua_State *L, int i, struct str *out)
     str_addf(out, ": blocks of %d %s", f->block, f->element->name);
   else
     str_addf(out, ": codes %d to %d", f->code_min, f->code_max);
+  if (f->family == FORMAT_FIXED)
+    str_addf(out, ", step 2^-%d", f->fixed_frac_bits);
   str_addc(out, '\n');
 }
 

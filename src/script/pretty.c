@@ -181,6 +181,8 @@ static void add_value(lua_State *L, int index, int depth, int indent, struct str
   if (lua_type(L, index) == LUA_TSTRING) {
     const char *s = lua_tolstring(L, index, &n);
     add_string(s, n, out);
+  } else if (depth > 0 && lua_type(L, index) == LUA_TNUMBER && !lua_isinteger(L, index)) {
+    str_addf(out, "%.6g", (double)lua_tonumber(L, index)); /* alone it has all its digits */
   } else if (lua_istable(L, index) && !has_tostring(L, index)) {
     if (depth >= MAX_DEPTH)
       str_add(out, "{...}");

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../tap/tap.h"
 #include "base/clock.h"
@@ -154,6 +155,7 @@ static void test_interrupt(void)
 
 int main(void)
 {
+  alarm(300); /* a deadlock is a failure, not a test that never ends */
   fixture_begin(&f, true);
   fixture_run(&f);
   test_step();

@@ -22,6 +22,7 @@ static void test_values(void)
   is_str(says(&f, "_"), "42", "_ is the last value");
   is_str(says(&f, "print('a', 1, nil)"), "a\t1\tnil", "print goes to the sink");
   is_str(says(&f, "io.write('a', 1, '\\n');"), "a1", "io.write too");
+  is_str(says(&f, "1 / 3, { 1 / 3 }"), "0.33333333333333  { 0.333333 }", "numbers in a table are short");
   is_str(says(&f, "{ 1, 2, x = { y = true } }"), "{ 1, 2, x = { y = true } }", "tables are printed");
   is_str(says(&f, "{ [3] = 'c', b = 2, a = 1 }"), "{ [3] = \"c\", a = 1, b = 2 }", "with sorted keys");
   is_str(says(&f, "{ { { { { 1 } } } } }"), "{ { { { {...} } } } }", "to a depth");

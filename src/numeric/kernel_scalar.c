@@ -132,9 +132,11 @@ INLINE bool stays_finite(enum rounding mode, bool negative)
 
 INLINE float in_range(const struct kernel_plan *p, enum rounding mode, float magnitude, bool negative)
 {
+  uint32_t sign = (uint32_t)negative << 31; /* no branch on it: signs are as good as random */
   if (p->uniform) {
-    float v = (negative ? -magnitude : magnitude) + p->zero_point;
-    v = v < p->code_lo ? p->code_lo : v > p->code_hi ? p->code_hi : v;
+    float v = float_of(bits_of(magnitude) | sign) + p->zero_point;
+    v = v < p->code_lo ? p->code_lo : v;
+    v = v > p->code_hi ? p->code_hi : v;
     return v - p->zero_point + 0.0f;
   }
   if (magnitude < p->flush_below)
@@ -143,7 +145,7 @@ INLINE float in_range(const struct kernel_plan *p, enum rounding mode, float mag
     magnitude = stays_finite(mode, negative) ? p->max_value : p->overflow;
   if (magnitude == 0 && p->no_neg_zero)
     return 0;
-  return negative ? -magnitude : magnitude;
+  return float_of(bits_of(magnitude) | sign);
 }
 
 /* Var[q] in units of the scale squared: (t - lo)(hi - t) where P(up) is the fraction, P(1-P)(hi - lo)^2 where it is not.
@@ -207,9 +209,10 @@ INLINE float round_binary(const struct kernel_plan *p, enum rounding mode, float
 }
 
 /* A run of at most RANDOM_BUFFER elements. scale_of: a scale for each element, or NULL for the plan's. */
-INLINE void run(const struct kernel_plan *p, enum rounding mode, bool binary, const float *x, float *y, size_t n,
+INLINE void run(const struct kernel_plan *plan, enum rounding mode, bool binary, const float *x, float *y, size_t n,
                 const float *scale_of, const uint32_t *random, unsigned lane0, struct kernel_sums *sums)
 {
+  const struct kernel_plan own = *plan, *p = &own; /* which no store through y can change */
   for (size_t i = 0; i < n; i++) {
     float v = x[i], scale = scale_of ? scale_of[i] : p->scale, var = 0;
     float t = scale_of || !p->scale_is_pow2 ? v / scale : v * p->inv_scale;

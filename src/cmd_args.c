@@ -114,7 +114,7 @@ static int take_knob(struct parse *p, const char *name, const char *inlined)
   if (!value)
     return -1;
   if (knob_parse(&k, value, &v, &why) != 0)
-    return err_set(&p->err, "--%s %s: %s", name, value, why.msg);
+    return err_set(&p->err, "%s", why.msg);
   char full[NAME_BYTES];
   knob_ref_name(&k, full, sizeof full);
   struct cmd_args *a = p->out;
@@ -228,6 +228,26 @@ static void order_pairs(struct cmd_args *a)
       }
 }
 
+/* Values that are right one by one may not go together: bits = 12 in a family without such a width. Found here, it is
+ * wrong usage and nothing was read yet. A model's own defaults are not known here, so where those could matter the run
+ * itself finds it. */
+static int check_together(const struct cmd_args *a, struct err *e)
+{
+  if (cmd_args_knob(a, "model") && !cmd_args_knob(a, "recipe"))
+    return 0;
+  struct knobs *k = mem_alloc(sizeof *k);
+  knobs_defaults(k);
+  int status = 0;
+  for (size_t i = 0; i < a->n_pairs && status == 0; i++) {
+    struct knob_ref ref;
+    status = knob_find(a->pairs[2 * i], &ref, e);
+    if (status == 0)
+      status = knobs_set(k, &ref, a->pairs[2 * i + 1], e);
+  }
+  mem_free(k);
+  return status;
+}
+
 int cmd_parse(const struct command *c, int argc, char **argv, struct cmd_args *out)
 {
   *out = (struct cmd_args){.rest = mem_alloc(((size_t)argc + 1) * sizeof *out->rest)};
@@ -243,9 +263,12 @@ int cmd_parse(const struct command *c, int argc, char **argv, struct cmd_args *o
       break;
     }
   }
-  if (status < 0 && parse_all(&p) != 0)
-    status = cmd_usage_error(c, &p.err);
-  order_pairs(out);
+  if (status < 0) {
+    int wrong = parse_all(&p);
+    order_pairs(out);
+    if (wrong || check_together(out, &p.err) != 0)
+      status = cmd_usage_error(c, &p.err);
+  }
   if (status >= 0)
     cmd_args_done(out);
   return status;

@@ -76,7 +76,7 @@ static void add_run_name(const struct progress *p, struct str *line, int run_id)
 static void add_metrics(struct str *line, const struct seen *s, double loss)
 {
   char si[16];
-  str_addf(line, "loss %-7.4f", loss);
+  str_addf(line, loss < 1e4 ? "loss %-7.4f" : "loss %-7.4g", loss);
   if (!isnan(s->value[METRIC_LR]))
     str_addf(line, "  lr %-8.4g", s->value[METRIC_LR]);
   double var = s->value[METRIC_GRAD_VARIANCE], quant = s->value[METRIC_VAR_QUANT];

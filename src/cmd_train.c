@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +52,10 @@ static void say_start(struct run *r, FILE *out)
   const struct dataset *d = run_dataset(r);
   if (dataset_notice(d))
     fprintf(out, "note: %s\n", dataset_notice(d));
-  fprintf(out, "%s: model %s (%s weights), data %s (%zu + %zu held out), %llu steps\n", run_name(r), run_model(r)->name,
-          str_si((double)graph_n_weights(run_graph(r)), si), dataset_name(d), dataset_size(d, SPLIT_TRAIN),
-          dataset_size(d, SPLIT_TEST), (unsigned long long)run_target_steps(r));
+  uint64_t n = run_target_steps(r);
+  fprintf(out, "%s: model %s (%s weights), data %s (%zu + %zu held out), %" PRIu64 " step%s\n", run_name(r),
+          run_model(r)->name, str_si((double)graph_n_weights(run_graph(r)), si), dataset_name(d),
+          dataset_size(d, SPLIT_TRAIN), dataset_size(d, SPLIT_TEST), n, n == 1 ? "" : "s");
   fflush(out);
 }
 
@@ -61,10 +63,10 @@ static void say_end(struct run *r, const char *reason, double loss, double accur
 {
   char time[32], hash[33];
   run_weights_hash(r, hash);
-  fprintf(out, "%s after %llu steps, %llu examples, %s\n", reason, (unsigned long long)run_n_steps(r),
-          (unsigned long long)run_n_examples(r), progress_duration(seconds, time));
+  fprintf(out, "%s after %" PRIu64 " step%s, %" PRIu64 " examples, %s\n", reason, run_n_steps(r),
+          run_n_steps(r) == 1 ? "" : "s", run_n_examples(r), progress_duration(seconds, time));
   if (!isnan(accuracy))
-    fprintf(out, "test loss %.4f  test accuracy %.2f %%\n", loss, 100 * accuracy);
+    fprintf(out, "test loss %.*g  test accuracy %.2f %%\n", loss < 1 ? 4 : 5, loss, 100 * accuracy);
   fprintf(out, "weights %s\n", hash);
   if (run_journal_path(r) && strcmp(run_journal_path(r), "-") != 0)
     fprintf(out, "journal %s (bitdial replay repeats the run and checks it)\n", run_journal_path(r));

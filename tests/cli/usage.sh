@@ -70,6 +70,8 @@ usage "an unknown recipe" "paper" train --recipe papper
 usage "an unknown format" "e4m3" train --format e4m33x
 usage "an unknown site" "gweight" train --site.gweigth.format e4m1
 usage "an unknown field of a site" "format" train --site.gweight.formt e4m1
+usage "a width that the family does not have" "bits = 12" train --bits 12
+usage "bits where nothing is quantized, in any order" "bits = 8" train --bits 8 --recipe fp32 --quiet
 usage "an unknown knob of the workbench" "did you mean --bits?" --bitz 4
 
 # Options as they may be written.

@@ -86,7 +86,8 @@ static size_t parse_csi(const char *s, size_t n, uint32_t *code)
     } else if (c == ';') {
       at++;
     } else if (c >= 0x40 && c <= 0x7E && !(i == 2 && c == '[')) {
-      *code = (c == '~' ? find_number(parameter[0]) : find_final(c)) | modifiers(parameter[1]);
+      uint32_t base = c == '~' ? find_number(parameter[0]) : find_final(c);
+      *code = base == KEY_NONE ? base : base | modifiers(parameter[1]);
       return i + 1;
     } else if (c < 0x20 || i >= MAX_SEQUENCE) { /* not a sequence: what came is dropped */
       *code = KEY_NONE;

@@ -46,7 +46,7 @@ static void side_by_side(struct rect r, struct rect *left, struct rect *right)
 static void with_side_bar(struct layout *l, struct rect r)
 {
   struct rect bar = take_right(&r, min(max(r.w * 3 / 10, 38), 60));
-  l->pane[PANE_EVENTS] = take_bottom(&bar, max(bar.h - 26, bar.h / 3));
+  l->pane[PANE_EVENTS] = take_bottom(&bar, max(bar.h - 26, min(bar.h / 3, 8)));
   l->pane[PANE_STATUS] = bar;
   over_each_other(l, r);
 }

@@ -26,6 +26,7 @@ struct field {
 struct fields {
   struct field at[MAX_FIELDS];
   int n;
+  int n_first; /* rows of one column for what is to be seen without scrolling */
 };
 
 static struct field *add(struct fields *f, const char *label)
@@ -71,29 +72,42 @@ static void add_knob(struct workbench *wb, struct fields *f, enum knob_id id)
     at->style = STYLE_MARK;
 }
 
-/* In the order of interest; the first eight are what 80x24 shows. */
-static const enum knob_id first_knobs[] = {
-    KNOB_BITS,      KNOB_ROUNDING, KNOB_BATCH,        KNOB_LR,         KNOB_RECIPE,     KNOB_FORMAT,      KNOB_SCHEDULE,
-    KNOB_OPTIMIZER, KNOB_MOMENTUM, KNOB_WEIGHT_DECAY, KNOB_LR_SCALING, KNOB_EVAL_EVERY, KNOB_PROBE_EVERY, KNOB_SEED};
+/* In the order of interest; the first six are what 80x24 shows. */
+static const enum knob_id first_knobs[] = {KNOB_BITS,     KNOB_ROUNDING,     KNOB_BATCH,     KNOB_LR,
+                                           KNOB_RECIPE,   KNOB_FORMAT,       KNOB_SCHEDULE,  KNOB_OPTIMIZER,
+                                           KNOB_MOMENTUM, KNOB_WEIGHT_DECAY, KNOB_LR_SCALING};
+static const enum knob_id later_knobs[] = {KNOB_EVAL_EVERY, KNOB_PROBE_EVERY, KNOB_SEED};
+#define N_FIRST (sizeof first_knobs / sizeof *first_knobs)
+#define N_LATER (sizeof later_knobs / sizeof *later_knobs)
 
-static bool is_first(enum knob_id id)
+static bool is_listed(enum knob_id id)
 {
-  for (size_t i = 0; i < sizeof first_knobs / sizeof *first_knobs; i++)
+  for (size_t i = 0; i < N_FIRST; i++)
     if (first_knobs[i] == id)
+      return true;
+  for (size_t i = 0; i < N_LATER; i++)
+    if (later_knobs[i] == id)
       return true;
   return id == KNOB_MODEL || id == KNOB_DATA;
 }
 
-static void add_knobs(struct workbench *wb, struct fields *f)
+static bool is_default(const struct knobs *k, enum knob_id id)
 {
-  for (size_t i = 0; i < sizeof first_knobs / sizeof *first_knobs; i++)
-    add_knob(wb, f, first_knobs[i]);
-  for (int id = 0; id < KNOB_COUNT; id++) { /* the others where they are not as usual */
-    char text[256];
-    knob_text(&wb->status.knobs, (enum knob_id)id, text, sizeof text);
-    if (!is_first((enum knob_id)id) && strcmp(text, knob_table[id].default_text) != 0)
+  struct knob_ref ref = {.id = id};
+  struct knob_value usual, now;
+  struct err e;
+  knobs_get(k, &ref, &now);
+  return knob_parse(&ref, knob_table[id].default_text, &usual, &e) == 0 && strcmp(now.text, usual.text) == 0;
+}
+
+/* After the first ones: the others that are not as usual. */
+static void add_later_knobs(struct workbench *wb, struct fields *f)
+{
+  for (size_t i = 0; i < N_LATER; i++)
+    add_knob(wb, f, later_knobs[i]);
+  for (int id = 0; id < KNOB_COUNT; id++)
+    if (!is_listed((enum knob_id)id) && !is_default(&wb->status.knobs, (enum knob_id)id))
       add_knob(wb, f, (enum knob_id)id);
-  }
 }
 
 /* "~/x" for what is in the home directory. */
@@ -119,14 +133,17 @@ static void gather(struct workbench *wb, struct fields *f)
   add_si(f, "speed", s->metric[METRIC_SAMPLES_PER_S], "/s");
   double accuracy = s->metric[METRIC_EVAL_ACCURACY];
   snprintf(add(f, "accuracy")->value, 32, isnan(accuracy) ? "-" : "%.2f %%", 100 * accuracy);
-  add_knobs(wb, f);
-  add_si(f, "examples", (double)s->examples, "");
+  for (size_t i = 0; i < N_FIRST; i++)
+    add_knob(wb, f, first_knobs[i]);
   if (s->steps_left && s->steps_left != ENGINE_FOREVER)
     add_si(f, "left", (double)s->steps_left, " steps");
   add_si(f, "weights", (double)s->n_weights, "");
   add_bytes(f, "memory", m->weights + m->gradients + m->optimizer + m->activations + m->snapshots);
-  add_bytes(f, "snapshots", m->snapshots);
   add_path(f, "journal", s->journal);
+  f->n_first = f->n + 2; /* the journal's name takes three rows of a narrow column */
+  add_later_knobs(wb, f);
+  add_si(f, "examples", (double)s->examples, "");
+  add_bytes(f, "snapshots", m->snapshots);
 }
 
 static const struct {
@@ -146,14 +163,32 @@ static void draw_field(struct workbench *wb, const struct field *f, struct rect 
   legend_text(g, cell.x + label_w + 1, cell.y, cell.w - label_w - 1, f->value, f->style, wb->glyphs);
 }
 
-/* Wide columns with full names where all fields fit then, else narrow ones. */
+/* A long value over as many rows as it takes, at most to the row `end`; returns the next row. */
+static int draw_wide_field(struct workbench *wb, const struct field *f, struct rect cell, int end)
+{
+  struct field part = *f;
+  int w = cell.w >= FULL_W - 1 ? cell.w - 14 : cell.w - 10;
+  const char *s = f->value;
+  do {
+    const char *from = s;
+    for (int n = 0; *s && n < w; n++)
+      cell_decode(&s);
+    snprintf(part.value, sizeof part.value, "%.*s", (int)(s - from), from);
+    draw_field(wb, &part, cell);
+    part.label = "";
+    cell.y++;
+  } while (*s && w > 0 && cell.y < end);
+  return cell.y;
+}
+
+/* Wide columns with full names where what matters fits then, else narrow ones. */
 static int count_columns(const struct fields *f, struct rect r)
 {
   int full = r.w / FULL_W > 1 ? r.w / FULL_W : 1, least = r.w / LEAST_W > 1 ? r.w / LEAST_W : 1;
-  return (f->n + full - 1) / full <= r.h ? full : least;
+  return (f->n_first + full - 1) / full <= r.h ? full : least;
 }
 
-/* Row-major; wide fields after the others. */
+/* Row-major; a wide field begins a row of its own. */
 static void draw_fields(struct workbench *wb, const struct fields *f, int columns, struct rect r)
 {
   int w = r.w / columns, column = 0, y = r.y;
@@ -162,7 +197,7 @@ static void draw_fields(struct workbench *wb, const struct fields *f, int column
       y += column > 0;
       column = 0;
       if (y < r.y + r.h)
-        draw_field(wb, &f->at[i], (struct rect){r.x, y++, r.w, 1});
+        y = draw_wide_field(wb, &f->at[i], (struct rect){r.x, y, r.w, 1}, r.y + r.h);
       continue;
     }
     draw_field(wb, &f->at[i], (struct rect){r.x + column * w, y, w - (column + 1 < columns), 1});
@@ -189,7 +224,7 @@ void pane_status_draw(struct workbench *wb, enum pane_id which, struct rect r)
     legend_text(&wb->grid, r.x + r.w - w, r.y, w, what, STYLE_DIM, wb->glyphs);
   struct fields f = {.n = 0};
   gather(wb, &f);
-  int columns = count_columns(&f, rest), rows = (f.n + columns - 1) / columns + (columns > 1);
+  int columns = count_columns(&f, rest), rows = (f.n + columns - 1) / columns + 2;
   int most = rows > rest.h ? rows - rest.h : 0;
   if (wb->back[which] > most)
     wb->back[which] = most;

@@ -128,16 +128,16 @@ static void add_event(struct store *s, const struct feed_event *e)
   char line[256];
   /* the run's number only once there are several */
   if (r->next || s->runs != r)
-    snprintf(line, sizeof line, "%7llu  %d: %s", (unsigned long long)e->step, e->run_id, e->text);
+    snprintf(line, sizeof line, "%6llu  %d: %s", (unsigned long long)e->step, e->run_id, e->text);
   else
-    snprintf(line, sizeof line, "%7llu  %s", (unsigned long long)e->step, e->text);
-  text_add_line(&s->events, line, event_style[e->kind], 9);
+    snprintf(line, sizeof line, "%6llu  %s", (unsigned long long)e->step, e->text);
+  text_add_line(&s->events, line, event_style[e->kind], 8);
 }
 
 void store_note(struct store *s, const char *text, enum style style)
 {
-  char *line = mem_printf("%7s  %s", "", text);
-  text_add_line(&s->events, line, style, 9);
+  char *line = mem_printf("%6s  %s", "", text);
+  text_add_line(&s->events, line, style, 8);
   mem_free(line);
 }
 

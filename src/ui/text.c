@@ -100,7 +100,7 @@ static size_t wrap(const char *s, int w)
 
 static int indent_of(const struct text_line *l, int w)
 {
-  return l->indent < w / 2 ? l->indent : 0;
+  return l->indent <= w / 2 ? l->indent : 0;
 }
 
 static int rows_of(const struct text_line *l, int w)

@@ -1,4 +1,5 @@
-/* Which kernels run here: the CPU's, or what BITDIAL_ISA asks for where the CPU has it. */
+/* Which kernels run here: the CPU's best, or what BITDIAL_ISA asks for where the CPU has it. A name that is none of ours
+ * is no reason to stop a run whose results are the same on all of them; quantize_isa() tells what runs. */
 #include "config.h"
 
 #include <pthread.h>
@@ -9,7 +10,28 @@
 #include "numeric/quantize.h"
 
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_COUNT };
-static const char *const isa_names[ISA_COUNT] = {"scalar", "avx2", "avx512"};
+
+typedef kernel_fn *pick_fn(const struct kernel_plan *p);
+typedef float absmax_fn(const float *x, size_t n, bool *non_finite);
+
+static kernel_fn *pick_scalar(const struct kernel_plan *p)
+{
+  (void)p;
+  return kernel_scalar;
+}
+
+static const struct {
+  const char *name;
+  pick_fn *pick;
+  absmax_fn *absmax;
+} isas[ISA_COUNT] = {
+    [ISA_SCALAR] = {"scalar", pick_scalar, kernel_absmax_scalar},
+#ifdef HAVE_X86_SIMD
+    [ISA_AVX2] = {"avx2", pick_scalar, kernel_absmax_scalar},
+    [ISA_AVX512] = {"avx512", kernel_avx512, kernel_absmax_avx512},
+#endif
+};
+
 static enum isa isa;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -25,13 +47,19 @@ static bool cpu_has(enum isa i)
   return i == ISA_SCALAR;
 }
 
+static int isa_find(const char *name)
+{
+  for (int i = 0; name && i < ISA_COUNT; i++)
+    if (isas[i].name && strcmp(name, isas[i].name) == 0)
+      return i;
+  return -1;
+}
+
 static void choose(void)
 {
-  const char *asked = getenv("BITDIAL_ISA");
-  int top = ISA_COUNT - 1;
-  for (int i = 0; asked && i < ISA_COUNT; i++)
-    if (strcmp(asked, isa_names[i]) == 0)
-      top = i;
+  int top = isa_find(getenv("BITDIAL_ISA"));
+  if (top < 0)
+    top = ISA_COUNT - 1;
   while (!cpu_has((enum isa)top))
     top--;
   isa = (enum isa)top;
@@ -40,28 +68,30 @@ static void choose(void)
 const char *quantize_isa(void)
 {
   pthread_once(&once, choose);
-  return isa_names[isa];
+  return isas[isa].name;
 }
 
 kernel_fn *kernel_pick(const struct kernel_plan *p)
 {
   pthread_once(&once, choose);
-  kernel_fn *k = NULL;
-  if (p->binary)
-    return kernel_scalar;
-#ifdef HAVE_X86_SIMD
-  if (isa == ISA_AVX512)
-    k = kernel_avx512(p);
-#endif
+  kernel_fn *k = isas[isa].pick(p);
   return k ? k : kernel_scalar;
 }
 
 float kernel_absmax(const float *x, size_t n, bool *non_finite)
 {
   pthread_once(&once, choose);
-#ifdef HAVE_X86_SIMD
-  if (isa == ISA_AVX512)
-    return kernel_absmax_avx512(x, n, non_finite);
-#endif
-  return kernel_absmax_scalar(x, n, non_finite);
+  return isas[isa].absmax(x, n, non_finite);
+}
+
+kernel_fn *kernel_pick_isa(const char *name, const struct kernel_plan *p)
+{
+  int i = isa_find(name);
+  return i >= 0 && cpu_has((enum isa)i) ? isas[i].pick(p) : NULL;
+}
+
+float kernel_absmax_isa(const char *name, const float *x, size_t n, bool *non_finite)
+{
+  int i = isa_find(name);
+  return (i >= 0 && cpu_has((enum isa)i) ? isas[i].absmax : kernel_absmax_scalar)(x, n, non_finite);
 }

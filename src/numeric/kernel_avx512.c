@@ -1,55 +1,18 @@
 /* AVX-512 kernels: floating and uniform grids, to nearest even and stochastic with 32, 16 or 8 random bits. They equal
- * kernel_scalar() bit for bit, sums included; what they do not cover kernel_pick() leaves to it.
- *
- * Philox runs in 64-bit lanes of which the low half counts: the multiply reads only low halves, so a product's low word
- * needs no masking. Lanes hold blocks 0 4 1 5 2 6 3 7, so that two unpacks leave the words in the order of elements. */
+ * kernel_scalar() bit for bit, sums included; what they do not cover kernel_pick() leaves to it. The commonest grids
+ * without sums go to kernel_avx512_lean.c. */
 #include "config.h"
 
 #include "numeric/kernel_simd.h"
 
 #ifdef HAVE_X86_SIMD
 
-#include <immintrin.h>
 #include <string.h>
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#define INLINE TARGET __attribute__((always_inline)) static inline
+#include "numeric/philox_avx512.h"
 
-struct philox {
-  __m512i k0[RNG_SITE_ROUNDS], k1[RNG_SITE_ROUNDS];
-  __m512i step_lo, step_hi;
-};
-
-INLINE void philox_init(struct philox *s, const struct kernel_plan *p)
-{
-  for (int i = 0; i < RNG_SITE_ROUNDS; i++) {
-    s->k0[i] = _mm512_set1_epi64(p->key.k[0] + (uint32_t)i * 0x9E3779B9u);
-    s->k1[i] = _mm512_set1_epi64(p->key.k[1] + (uint32_t)i * 0xBB67AE85u);
-  }
-  s->step_lo = _mm512_set1_epi64((long long)(p->step & 0xffffffffu));
-  s->step_hi = _mm512_set1_epi64((long long)(p->step >> 32));
-}
-
-/* Words of blocks first .. first+7, in order. */
-INLINE void philox_8_blocks(const struct philox *s, uint64_t first, __m512i *w0, __m512i *w1)
-{
-  const __m512i m0 = _mm512_set1_epi64(0xD2511F53), m1 = _mm512_set1_epi64(0xCD9E8D57);
-  __m512i block = _mm512_add_epi64(_mm512_set1_epi64((long long)first), _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0));
-  __m512i c0 = block, c1 = _mm512_srli_epi64(block, 32), c2 = s->step_lo, c3 = s->step_hi;
-#pragma GCC unroll 7
-  for (int i = 0; i < RNG_SITE_ROUNDS; i++) {
-    __m512i p0 = _mm512_mul_epu32(m0, c0), p1 = _mm512_mul_epu32(m1, c2);
-    /* high words by shuffle, not by shift: shifts share the multiplier's port */
-    c0 = _mm512_ternarylogic_epi64(_mm512_shuffle_epi32(p1, _MM_PERM_DDBB), c1, s->k0[i], 0x96);
-    c1 = p1;
-    c2 = _mm512_ternarylogic_epi64(_mm512_shuffle_epi32(p0, _MM_PERM_DDBB), c3, s->k1[i], 0x96);
-    c3 = p0;
-  }
-  __m512i lo = _mm512_mask_shuffle_epi32(c0, 0xAAAA, c1, _MM_PERM_CCAA);
-  __m512i hi = _mm512_mask_shuffle_epi32(c2, 0xAAAA, c3, _MM_PERM_CCAA);
-  *w0 = _mm512_unpacklo_epi64(lo, hi);
-  *w1 = _mm512_unpackhi_epi64(lo, hi);
-}
+#define TARGET TARGET_AVX512
+#define INLINE INLINE_AVX512
 
 enum grid_kind {
   GRID_FLOAT,   /* emin well inside fp32's range */
@@ -241,30 +204,6 @@ INLINE void one_vector(const struct grid *g, enum grid_kind kind, int random_bit
     sums->var = _mm512_mask_add_ps(sums->var, take, sums->var, variance(g, kind, random_bits, &r, t));
 }
 
-INLINE __mmask16 mask_of(size_t begin, size_t end, size_t at)
-{
-  __mmask16 m = 0xffff;
-  if (at < begin)
-    m = (__mmask16)(m << (begin - at));
-  if (at + 16 > end)
-    m &= (__mmask16)(0xffffu >> (at + 16 - end));
-  return m;
-}
-
-/* The v-th 16 random integers of 64 bytes of words. */
-INLINE __m512i random_integers(int random_bits, __m512i words, int v)
-{
-  if (random_bits == 32)
-    return words;
-  if (random_bits == 16)
-    return _mm512_cvtepu16_epi32(v ? _mm512_extracti64x4_epi64(words, 1) : _mm512_castsi512_si256(words));
-  __m128i part = v == 0   ? _mm512_castsi512_si128(words)
-                 : v == 1 ? _mm512_extracti32x4_epi32(words, 1)
-                 : v == 2 ? _mm512_extracti32x4_epi32(words, 2)
-                          : _mm512_extracti32x4_epi32(words, 3);
-  return _mm512_cvtepu8_epi32(part);
-}
-
 /* lane0: column of the first element; the vectors begin `phase` elements before it. */
 INLINE void sums_load(struct lane_sums *l, const struct kernel_sums *s, unsigned first_lane)
 {
@@ -288,8 +227,8 @@ INLINE void sums_store(const struct lane_sums *l, struct kernel_sums *s, unsigne
   }
 }
 
-/* The loop over a run. Vectors stand at multiples of the elements that share one random block, so the first may begin
- * before the run: its mask keeps what is outside untouched. */
+/* A run within which the block's low word does not wrap. Vectors stand at multiples of the elements that share one
+ * random block, so the first may begin before the run: its mask keeps what is outside untouched. */
 INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0, unsigned lane0,
                 struct kernel_sums *sums, enum grid_kind kind, int random_bits, bool want_sums)
 {
@@ -297,47 +236,58 @@ INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n,
   const size_t chunk = (size_t)(32 * per_words);
   const unsigned phase = random_bits ? (unsigned)(element0 % (128u / (unsigned)random_bits)) : 0;
   struct grid g;
-  struct philox philox;
+  struct philox_avx512 philox;
   struct lane_sums l = {0};
+  _Alignas(64) uint32_t words[32] = {0};
   grid_init(&g, p);
   if (random_bits)
-    philox_init(&philox, p);
+    philox_avx512_init(&philox, p, (element0 - phase) / (128u / (unsigned)random_bits));
   if (want_sums)
     sums_load(&l, sums, (lane0 - phase) % KERNEL_LANES);
-  uint64_t block = random_bits ? (element0 - phase) / (128u / (unsigned)random_bits) : 0;
   size_t end = n + phase;
   x -= phase;
   y -= phase;
-  for (size_t at = 0; at < end; at += chunk, block += 8) {
-    __m512i w[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-    if (random_bits)
-      philox_8_blocks(&philox, block, &w[0], &w[1]);
-    if (at >= phase && at + chunk <= end) {
-#pragma GCC unroll 8
-      for (int v = 0; v < 2 * per_words; v++)
-        one_vector(&g, kind, random_bits, want_sums, true, x + at + 16 * v, y + at + 16 * v, 0xffff,
-                   random_integers(random_bits, w[v / per_words], v % per_words), &l);
-      continue;
+  for (size_t at = 0; at < end; at += chunk) {
+    if (random_bits) {
+      __m512i w0, w1;
+      philox_avx512_next(&philox, &w0, &w1);
+      _mm512_store_si512(words, w0);
+      _mm512_store_si512(words + 16, w1);
     }
+    bool whole = at >= phase && at + chunk <= end;
 #pragma GCC unroll 8
-    for (int v = 0; v < 2 * per_words; v++)
-      if (at + 16 * (size_t)v < end)
-        one_vector(&g, kind, random_bits, want_sums, false, x + at + 16 * v, y + at + 16 * v,
-                   mask_of(phase, end, at + 16 * (size_t)v),
-                   random_integers(random_bits, w[v / per_words], v % per_words), &l);
+    for (int v = 0; v < 2 * per_words; v++) {
+      size_t i = at + 16 * (size_t)v;
+      __m512i r = random_bits ? random_avx512(random_bits, words + 16 * (v / per_words), v % per_words)
+                              : _mm512_setzero_si512();
+      if (whole)
+        one_vector(&g, kind, random_bits, want_sums, true, x + i, y + i, 0xffff, r, &l);
+      else if (i < end)
+        one_vector(&g, kind, random_bits, want_sums, false, x + i, y + i, mask_avx512(phase, end, i), r, &l);
+    }
   }
   if (want_sums)
     sums_store(&l, sums, (lane0 - phase) % KERNEL_LANES);
+}
+
+INLINE void run_parts(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0,
+                      unsigned lane0, struct kernel_sums *sums, enum grid_kind kind, int random_bits)
+{
+  for (size_t done = 0, here; done < n; done += here) {
+    here = random_bits ? philox_before_wrap(element0 + done, n - done, random_bits) : n;
+    unsigned lane = (unsigned)((lane0 + done) % KERNEL_LANES);
+    if (sums)
+      run(p, x + done, y + done, here, element0 + done, lane, sums, kind, random_bits, true);
+    else
+      run(p, x + done, y + done, here, element0 + done, lane, NULL, kind, random_bits, false);
+  }
 }
 
 #define KERNEL(name, kind, random_bits)                                                                                \
   TARGET static void name(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0,          \
                           unsigned lane0, struct kernel_sums *sums)                                                    \
   {                                                                                                                    \
-    if (sums)                                                                                                          \
-      run(p, x, y, n, element0, lane0, sums, kind, random_bits, true);                                                 \
-    else                                                                                                               \
-      run(p, x, y, n, element0, lane0, sums, kind, random_bits, false);                                                \
+    run_parts(p, x, y, n, element0, lane0, sums, kind, random_bits);                                                   \
   }
 KERNEL(float_rne, GRID_FLOAT, 0)
 KERNEL(float_sr32, GRID_FLOAT, 32)
@@ -352,15 +302,20 @@ KERNEL(uniform_sr32, GRID_UNIFORM, 32)
 KERNEL(uniform_sr16, GRID_UNIFORM, 16)
 KERNEL(uniform_sr8, GRID_UNIFORM, 8)
 
-kernel_fn *kernel_avx512(const struct kernel_plan *p)
+static int mode_index(int random_bits)
+{
+  return random_bits == 0 ? 0 : random_bits == 32 ? 1 : random_bits == 16 ? 2 : 3;
+}
+
+kernel_fn *kernel_avx512_full(const struct kernel_plan *p)
 {
   static kernel_fn *const table[3][4] = {
       {float_rne, float_sr32, float_sr16, float_sr8},
       {wide_rne, wide_sr32, wide_sr16, wide_sr8},
       {uniform_rne, uniform_sr32, uniform_sr16, uniform_sr8},
   };
-  int mode = p->rounding == ROUND_RNE ? 0 : p->k_bits == 32 ? 1 : p->k_bits == 16 ? 2 : p->k_bits == 8 ? 3 : -1;
-  if (mode < 0 || (p->rounding != ROUND_RNE && p->rounding != ROUND_SR && !(p->rounding == ROUND_SR_C && mode > 1)))
+  int random_bits = kernel_simd_bits(p);
+  if (p->binary || random_bits < 0)
     return NULL;
   /* the corrected quotient: the remainder may underflow only where every fraction is 0 */
   if (!p->scale_is_pow2 && !(p->scale > 0x1p-60f && p->scale < 0x1p60f && (p->uniform || p->max_value < 0x1p50f)))
@@ -370,23 +325,43 @@ kernel_fn *kernel_avx512(const struct kernel_plan *p)
     return NULL;
   if (kind == GRID_FLOAT && p->min_field < 64)
     return NULL;
-  return table[kind][mode];
+  return table[kind][mode_index(random_bits)];
 }
 
+kernel_fn *kernel_avx512(const struct kernel_plan *p)
+{
+  kernel_fn *full = kernel_avx512_full(p), *lean = full ? kernel_avx512_lean(p, kernel_simd_bits(p)) : NULL;
+  return lean ? lean : full;
+}
+
+/* The sign bit shifted out, finite magnitudes order as integers. Four maxima hide the latency of one. */
 TARGET float kernel_absmax_avx512(const float *x, size_t n, bool *non_finite)
 {
   const __m512i abs = _mm512_set1_epi32(0x7fffffff), inf = _mm512_set1_epi32(0x7f800000);
-  __m512i max = _mm512_setzero_si512();
+  __m512i max[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
   __mmask16 bad = 0;
-  for (size_t i = 0; i < n; i += 16) {
-    __m512i a = _mm512_and_si512(_mm512_maskz_loadu_epi32(mask_of(0, n, i), x + i), abs);
+  size_t i = 0;
+  for (; i + 64 <= n && !bad; i += 64) {
+    __m512i a[4];
+    for (int v = 0; v < 4; v++)
+      a[v] = _mm512_and_si512(_mm512_loadu_si512(x + i + 16 * v), abs);
+    __m512i top = _mm512_max_epi32(_mm512_max_epi32(a[0], a[1]), _mm512_max_epi32(a[2], a[3]));
+    bad = _mm512_cmpge_epi32_mask(top, inf);
+    if (bad)
+      break;
+    for (int v = 0; v < 4; v++)
+      max[v] = _mm512_max_epi32(max[v], a[v]);
+  }
+  max[0] = _mm512_max_epi32(_mm512_max_epi32(max[0], max[1]), _mm512_max_epi32(max[2], max[3]));
+  for (; i < n; i += 16) {
+    __m512i a = _mm512_and_si512(_mm512_maskz_loadu_epi32(mask_avx512(0, n, i), x + i), abs);
     __mmask16 finite = _mm512_cmplt_epi32_mask(a, inf);
     bad |= (__mmask16)~finite;
-    max = _mm512_mask_max_epi32(max, finite, max, a);
+    max[0] = _mm512_mask_max_epi32(max[0], finite, max[0], a);
   }
   if (bad)
     *non_finite = true;
-  int top = _mm512_reduce_max_epi32(max);
+  int top = _mm512_reduce_max_epi32(max[0]);
   float f;
   memcpy(&f, &top, 4);
   return f;

@@ -6,8 +6,32 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAVE_X86_SIMD 1
-kernel_fn *kernel_avx512(const struct kernel_plan *p); /* NULL: not covered */
+
+/* The kernel of an instruction set for a plan; NULL: not covered. */
+kernel_fn *kernel_avx2(const struct kernel_plan *p);
+kernel_fn *kernel_avx512(const struct kernel_plan *p);
+
+float kernel_absmax_avx2(const float *x, size_t n, bool *non_finite);
 float kernel_absmax_avx512(const float *x, size_t n, bool *non_finite);
+
+/* Parts of kernel_avx512(): every covered plan, and those with a shorter way when no sums are wanted. */
+kernel_fn *kernel_avx512_full(const struct kernel_plan *p);
+kernel_fn *kernel_avx512_lean(const struct kernel_plan *p, int random_bits); /* 0: to nearest even */
 #endif
+
+/* 32, 16 or 8 random bits an element; 0: to nearest even; -1: another mode, which is left to the scalar kernel. */
+static inline int kernel_simd_bits(const struct kernel_plan *p)
+{
+  if (p->rounding == ROUND_RNE)
+    return 0;
+  if (p->rounding == ROUND_SR && (p->k_bits == 32 || p->k_bits == 16 || p->k_bits == 8))
+    return p->k_bits;
+  return p->rounding == ROUND_SR_C && (p->k_bits == 16 || p->k_bits == 8) ? p->k_bits : -1;
+}
+
+/* Kernels by instruction set, to test them one by one: "scalar", "avx2", "avx512". NULL where the CPU lacks it or it
+ * does not cover the plan. */
+kernel_fn *kernel_pick_isa(const char *isa, const struct kernel_plan *p);
+float kernel_absmax_isa(const char *isa, const float *x, size_t n, bool *non_finite); /* scalar where it is lacked */
 
 #endif

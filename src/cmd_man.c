@@ -8,6 +8,7 @@
 #include "model/site.h"
 #include "train/recipe.h"
 #include "train/run.h"
+#include "ui/keymap.h"
 
 /* Text for troff: hyphens that may be copied, no accidental escapes, no line that looks like a request. */
 static void roff(struct str *out, const char *text)
@@ -128,6 +129,20 @@ static void numbers(struct str *out)
     item(out, "", metric_table[m].name, metric_table[m].unit, metric_table[m].help);
 }
 
+static void keys(struct str *out)
+{
+  static const char *const where[] = {
+      [WHERE_PANE] = "in a pane", [WHERE_PROMPT] = "at the prompt", [WHERE_BOTH] = "anywhere"};
+  str_add(out, ".SH KEYS\nOf the workbench. ");
+  roff(out, "C- is Control, S- is Shift.\n");
+  for (const struct keymap_row *k = keymap_table; k->name; k++) {
+    struct str text = {0};
+    str_addf(&text, "%s: %s", where[k->where], k->help);
+    item(out, "", k->name, NULL, text.s);
+    str_done(&text);
+  }
+}
+
 static const char *const environment[][2] = {
     {"BITDIAL_DATA", "where models/ and lua/ are looked for first, before the installed data directory"},
     {"BITDIAL_DATASETS", "directory of data sets, instead of /usr/share/datasets"},
@@ -158,6 +173,7 @@ void cmd_man(struct str *out)
   knobs(out);
   sites(out);
   numbers(out);
+  keys(out);
   str_add(out, ".SH ENVIRONMENT\n");
   for (size_t i = 0; i < sizeof environment / sizeof *environment; i++)
     item(out, "", environment[i][0], NULL, environment[i][1]);

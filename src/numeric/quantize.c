@@ -132,7 +132,7 @@ static void quantize_draws(struct quant_job *j, struct quant_state *state, struc
     j->column_scale = columns = column_scales(j);
   if (info)
     info->scale = first_scale(j);
-  if (j->sums || j->group || columns)
+  if (j->sums || j->group || j->pack || columns)
     pool_for(pool, j->rows, 1 + GRAIN / j->cols, rows_part, j);
   else
     pool_for(pool, n, GRAIN, flat_part, j);
@@ -159,7 +159,7 @@ static void with_feedback(struct quant_job *j, struct quant_state *state, struct
   }
 }
 
-static void quantize_job(struct quant_job *j, struct quant_state *state, struct pool *pool, struct quant_info *info)
+void quantize_job(struct quant_job *j, struct quant_state *state, struct pool *pool, struct quant_info *info)
 {
   if (info)
     *info = (struct quant_info){.scale = 1};

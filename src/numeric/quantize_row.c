@@ -39,8 +39,7 @@ static void add_sums(struct row_sums *to, const struct kernel_sums *own, size_t 
     flush_lanes(to);
 }
 
-/* Saturating means finite, also where the largest code times the scale overflows fp32. */
-static void keep_finite(const struct kernel_plan *p, float post, float *y, size_t n)
+void quantize_keep_finite(const struct kernel_plan *p, float post, float *y, size_t n)
 {
   float top = p->uniform ? fmaxf(p->code_hi - p->zero_point, p->zero_point - p->code_lo) : p->max_value;
   if (top * p->scale * post <= FLT_MAX || (!p->uniform && p->overflow != p->max_value))
@@ -49,27 +48,44 @@ static void keep_finite(const struct kernel_plan *p, float post, float *y, size_
     y[i] = isinf(y[i]) ? copysignf(FLT_MAX, y[i]) : y[i];
 }
 
+static void take_draw(const struct quant_job *j, int draw, struct kernel_plan *p)
+{
+  p->key = j->rng[draw].key;
+  p->step = j->rng[draw].step;
+  p->shift = p->key.k[0] ^ p->key.k[1];
+}
+
+/* What follows the kernel: codes are packed, or values brought to their final form. */
+static void finish(const struct quant_job *j, const struct kernel_plan *p, float post, float *y, size_t offset, size_t n)
+{
+  if (p->binary && p->scale == 0)
+    memset(y, 0, n * sizeof *y);
+  if (j->pack) {
+    pack_piece(j, p, y, offset, n);
+    return;
+  }
+  for (size_t i = 0; post != 1 && i < n; i++)
+    y[i] *= post;
+  quantize_keep_finite(p, post, y, n);
+}
+
 static void piece(const struct quant_job *j, struct kernel_plan *p, float post, size_t offset, size_t n, size_t column,
                   struct row_sums *sums)
 {
+  float codes[PIECE]; /* values on their way to pack_piece() */
   kernel_fn *kernel = kernel_pick(p);
   for (int d = 0; d < j->n_draws; d++) {
     struct kernel_sums own = {0}, *want = sums && d == 0 ? &own : NULL;
-    const struct quant_rng *rng = &j->rng[d];
-    float *y = j->y[d] + offset;
-    p->key = rng->key;
-    p->step = rng->step;
-    p->shift = rng->key.k[0] ^ rng->key.k[1];
-    uint64_t element = rng->first_element + offset;
+    float *y = j->pack ? codes : j->y[d] + offset;
+    uint64_t element = j->rng[d].first_element + offset;
     unsigned lane = (unsigned)(column % KERNEL_LANES);
-    if (j->column_scale)
+    take_draw(j, d, p);
+    if (j->column_scale) {
       kernel_columns(p, j->column_scale + column, j->x + offset, y, n, element, lane, want);
-    else
+    } else {
       kernel(p, j->x + offset, y, n, element, lane, want);
-    for (size_t i = 0; post != 1 && i < n; i++)
-      y[i] *= post;
-    if (!j->column_scale)
-      keep_finite(p, post, y, n);
+      finish(j, p, post, y, offset, n);
+    }
     if (want)
       add_sums(sums, want, n, j->column_scale ? 1 : p->scale * post);
   }
@@ -87,9 +103,7 @@ static void nvfp4_exact_block(const struct quant_job *j, const struct kernel_pla
     t[i] = scale > 0 ? round_to_odd((double)j->x[offset + i] / scale) : j->x[offset + i] * 0;
   for (int d = 0; d < j->n_draws; d++) {
     struct kernel_sums own = {0};
-    p.key = j->rng[d].key;
-    p.step = j->rng[d].step;
-    p.shift = p.key.k[0] ^ p.key.k[1];
+    take_draw(j, d, &p);
     kernel_scalar(&p, t, q, n, j->rng[d].first_element + offset, (unsigned)(column % KERNEL_LANES), &own);
     if (sums && d == 0) {
       memset(own.sq, 0, sizeof own.sq);
@@ -97,7 +111,9 @@ static void nvfp4_exact_block(const struct quant_job *j, const struct kernel_pla
         own.sq[(column + i) % KERNEL_LANES] += j->x[offset + i] * j->x[offset + i];
       add_sums(sums, &own, n, (float)scale);
     }
-    for (size_t i = 0; i < n; i++)
+    if (j->pack)
+      pack_piece(j, &p, q, offset, n);
+    for (size_t i = 0; !j->pack && i < n; i++)
       j->y[d][offset + i] = scale > 0 ? (float)((double)q[i] * scale) : q[i];
   }
 }
@@ -141,6 +157,8 @@ static void group(const struct quant_job *j, size_t offset, size_t n, size_t col
     quantize_group_plan(j, offset, n, &p, &post);
   else
     p = j->plan;
+  if (j->pack && j->group)
+    pack_scale(j, &p, offset);
   if (j->nvfp4_exact) {
     nvfp4_exact_block(j, &p, (double)p.scale * (double)post, offset, n, column, sums);
     return;
@@ -153,6 +171,8 @@ void quantize_one_row(const struct quant_job *j, size_t row)
 {
   struct row_sums sums = {0}, *want = j->sums ? &sums : NULL;
   size_t step = j->group ? j->group : j->cols;
+  if (j->pack)
+    pack_begin_row(j, row);
   for (size_t c = 0; c < j->cols; c += step)
     group(j, row * j->cols + c, j->cols - c < step ? j->cols - c : step, c, want);
   if (!want)

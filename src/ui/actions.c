@@ -202,14 +202,16 @@ static void suspend(struct workbench *wb, int argument)
   workbench_suspend(wb);
 }
 
+/* An entry that runs is stopped; else a line that was begun is cleared; else whatever runs in Lua is stopped, a script
+ * or a handler. */
 static void interrupt(struct workbench *wb, int argument)
 {
   (void)argument;
   bool had_text = prompt_clear();
-  bool had_work = worker_interrupt(wb->worker);
-  if (!had_text && !had_work)
-    text_add_line(&wb->output, "nothing runs in Lua; quit() or C-d leaves, Space in a pane pauses the run", STYLE_DIM,
-                  0);
+  if (had_text && !wb->lua.busy)
+    return;
+  if (!worker_interrupt(wb->worker) && !had_text)
+    text_add_line(&wb->output, "nothing runs in Lua; quit() or C-d leaves, F5 pauses the run", STYLE_DIM, 0);
 }
 
 static void abort_now(struct workbench *wb, int argument)
@@ -283,7 +285,7 @@ void workbench_key(struct workbench *wb, const struct key *k)
   }
   bool at_prompt = wb->focus == PANE_PROMPT;
   const struct keymap_row *row = keymap_find(at_prompt ? WHERE_PROMPT : WHERE_PANE, k->code);
-  if (row) {
+  if (row && !(row->action == ACTION_LEAVE_PROMPT && prompt_takes_esc())) {
     act[row->action](wb, row->argument);
   } else if (at_prompt && (k->code & KEY_MASK) != KEY_NONE) {
     wb->back[PANE_PROMPT] = 0; /* typing brings the entry's place back */

@@ -72,7 +72,8 @@ static void look(struct workbench *wb)
   if (now->quit)
     wb->leaving = true;
   prompt_set_incomplete(now->incomplete);
-  wb->dirty |= before.busy != now->busy || before.incomplete != now->incomplete || before.opening != now->opening;
+  wb->dirty |= before.busy != now->busy || before.incomplete != now->incomplete || before.opening != now->opening ||
+               before.script != now->script;
   wb->dirty |= store_drain(&wb->store, engine_feed(wb->engine));
   int id = vm_current_run(worker_vm(wb->worker));
   static struct run_status s; /* some 20 KiB; one thread */

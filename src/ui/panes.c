@@ -38,7 +38,8 @@ void pane_events_draw(struct workbench *wb, enum pane_id which, struct rect r)
   wb->back[which] = text_draw(&wb->store.events, &wb->grid, rest, wb->back[which], wb->glyphs);
 }
 
-static void prompt_note(const struct workbench *wb, char *note, size_t n)
+/* What the prompt has to say beside its title. hidden: output of the last entry that has scrolled away. */
+static void prompt_note(const struct workbench *wb, bool hidden, char *note, size_t n)
 {
   const struct worker_state *s = &wb->lua;
   *note = '\0';
@@ -47,24 +48,30 @@ static void prompt_note(const struct workbench *wb, char *note, size_t n)
   else if (s->busy && s->seconds > 0.3)
     snprintf(note, n, "Lua runs for %.1f s, C-c stops it", s->seconds);
   else if (wb->back[PANE_PROMPT])
-    str_copy(note, n, "older; PgDn");
+    str_copy(note, n, "older; PgDn comes back");
+  else if (hidden)
+    str_copy(note, n, "PgUp shows more");
+  else if (s->script)
+    str_copy(note, n, "the script runs, C-c stops it");
 }
 
 void pane_prompt_draw(struct workbench *wb, enum pane_id which, struct rect r)
 {
-  char note[80];
-  struct rect rest = r;
-  if (r.h > 1) {
-    prompt_note(wb, note, sizeof note);
-    rest = pane_title(wb, which, r, "prompt", note, STYLE_DIM);
-  }
-  int rows = prompt_rows(r.w);
-  rows = rows > rest.h ? rest.h : rows;
-  struct rect output = {rest.x, rest.y, rest.w, rest.h - rows};
-  int used = text_rows(&wb->output, rest.w, output.h);
+  bool title = r.h > 1;
+  int room = r.h - title, rows = prompt_rows(r.w);
+  rows = rows > room ? room : rows;
+  struct rect output = {r.x, r.y + title, r.w, room - rows};
+  size_t n_new = wb->output.n_ever - wb->lines_before;
+  bool hidden = text_rows(&wb->output, n_new, r.w, output.h + 1) > output.h;
+  int used = text_rows(&wb->output, wb->output.n, r.w, output.h);
   output.h = used < output.h ? used : output.h;
   wb->back[which] = text_draw(&wb->output, &wb->grid, output, wb->back[which], wb->glyphs);
-  struct rect entry = {rest.x, output.y + output.h, rest.w, rows};
+  if (title) {
+    char note[80];
+    prompt_note(wb, hidden, note, sizeof note);
+    pane_title(wb, which, r, "prompt", note, STYLE_DIM);
+  }
+  struct rect entry = {r.x, output.y + output.h, r.w, rows};
   prompt_draw(&wb->grid, entry, &wb->cursor_x, &wb->cursor_y);
 }
 

@@ -332,6 +332,12 @@ bool prompt_clear(void)
   return any;
 }
 
+bool prompt_takes_esc(void)
+{
+  return RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) ||
+         (rl_editing_mode == 0 && rl_get_keymap() != vi_movement_keymap);
+}
+
 void prompt_set_incomplete(bool incomplete)
 {
   if (incomplete == p.incomplete)

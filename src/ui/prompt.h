@@ -20,8 +20,10 @@ void prompt_end(void);
 void prompt_key(const char *bytes, size_t n);  /* one key as it came */
 void prompt_paste(const char *text, size_t n); /* one edit, never executed */
 bool prompt_clear(void);                       /* Ctrl-C: ends a search, empties the line; whether there was any */
-void prompt_set_incomplete(bool incomplete);   /* which prompt to show */
-const char *prompt_history_problem(void);      /* NULL: none; told once */
+/* Esc means something to readline now: it ends a search, or vi's insert mode. */
+bool prompt_takes_esc(void);
+void prompt_set_incomplete(bool incomplete); /* which prompt to show */
+const char *prompt_history_problem(void);    /* NULL: none; told once */
 
 /* Rows that the line takes at w columns. */
 int prompt_rows(int w);

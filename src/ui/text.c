@@ -23,7 +23,6 @@ void text_clear(struct text *t)
     mem_free(t->line[(t->first + i) % t->max_lines].s);
   t->n = t->first = 0;
   t->open = false;
-  t->version++;
 }
 
 void text_done(struct text *t)
@@ -47,18 +46,17 @@ static void push(struct text *t, const char *s, size_t n, enum style style, int 
   }
   *line_at(t, t->n) = (struct text_line){mem_printf("%.*s", (int)n, s), style, indent};
   t->n++;
+  t->n_ever++;
 }
 
 void text_add_line(struct text *t, const char *utf8, enum style s, int indent)
 {
   t->open = false;
-  t->version++;
   push(t, utf8, strlen(utf8), s, indent);
 }
 
 void text_add(struct text *t, const char *utf8, enum style s)
 {
-  t->version++;
   while (*utf8) {
     size_t n = strcspn(utf8, "\n");
     size_t take = n < MAX_LINE ? n : MAX_LINE;
@@ -114,11 +112,11 @@ static int rows_of(const struct text_line *l, int w)
   return rows;
 }
 
-int text_rows(const struct text *t, int w, int max)
+int text_rows(const struct text *t, size_t n_lines, int w, int max)
 {
   int rows = 0;
-  for (size_t i = t->n; i-- > 0 && rows < max;)
-    rows += rows_of(line_at(t, i), w);
+  for (size_t i = 0; i < t->n && i < n_lines && rows < max; i++)
+    rows += rows_of(line_at(t, t->n - 1 - i), w);
   return rows < max ? rows : max;
 }
 
@@ -143,7 +141,7 @@ int text_draw(const struct text *t, struct grid *g, struct rect r, int back, enu
 {
   if (r.w <= 0 || r.h <= 0 || t->n == 0)
     return 0;
-  int total = text_rows(t, r.w, back + r.h);
+  int total = text_rows(t, t->n, r.w, back + r.h);
   if (back > total - r.h)
     back = total > r.h ? total - r.h : 0;
   /* rows from the top while there are few, else from the bottom */

@@ -39,6 +39,7 @@ static void on_enter(void *ctx, const char *text)
   struct workbench *wb = ctx;
   wb->back[PANE_PROMPT] = 0;
   bool more = wb->lua.incomplete;
+  wb->lines_before = wb->output.n_ever;
   for (const char *s = text; *s || s == text;) { /* echoed as it was typed */
     size_t n = strcspn(s, "\n");
     char *line = mem_printf("%s%.*s", more ? ">> " : "> ", (int)n, s);

@@ -37,6 +37,7 @@ struct workbench {
   int help_top;
 
   struct text output;       /* of the prompt */
+  size_t lines_before;      /* output.n_ever when the last entry was typed */
   struct str captured_line; /* begun line of what libraries wrote */
   struct str captured;      /* the end of all they wrote, printed after leaving */
 

@@ -1,4 +1,4 @@
-/* Queue of work, thread, and bounded buffer of output. */
+/* Queue of work, threads, and bounded buffer of output. */
 #include "config.h"
 
 #include "ui/worker.h"
@@ -16,10 +16,10 @@
 #define MAX_WAITING 64
 #define MAX_OUTPUT (256 * 1024) /* bytes the screen has not taken: more than the scrollback of a flood is dropped */
 
-enum job_kind { JOB_OPEN, JOB_SCRIPT, JOB_EVAL };
+enum job_kind { JOB_OPEN, JOB_EVAL };
 struct job {
   enum job_kind kind;
-  char **word; /* pairs, path and arguments, or the text */
+  char **word; /* pairs, or the text */
   size_t n_words;
   bool start;
 };
@@ -34,12 +34,16 @@ struct worker {
   struct engine *engine;
   struct vm *vm;
   void (*wake)(void);
-  pthread_t thread;
+  pthread_t thread, script_thread;
+  bool has_script; /* its thread was started */
+  const char *script;
+  int n_script_args;
+  char *const *script_args;
   pthread_mutex_t mutex; /* holds for all below */
   pthread_cond_t changed;
   struct job waiting[MAX_WAITING];
   size_t n_waiting;
-  bool ending, ended, busy, opening, quit;
+  bool ending, ended, busy, opening, script_busy;
   unsigned n_interrupts;
   double since;
   struct str chunk; /* entries typed so far of one that goes on */
@@ -146,7 +150,6 @@ static void open_run(struct worker *w, const struct job *j)
   int id = vm_make_run(w->vm, (const char *const *)j->word, j->n_words / 2, NULL, &e);
   if (id < 0) {
     say(w, "cannot open the run: ", e.msg);
-    say(w, "", "bd.run { model = \"mlp\", data = \"spirals\" } makes one that needs no files; help() lists the words");
     return;
   }
   say_notice(w, id);
@@ -154,11 +157,18 @@ static void open_run(struct worker *w, const struct job *j)
     engine_go(w->engine, id, ENGINE_FOREVER);
 }
 
-static void run_script(struct worker *w, const struct job *j)
+static void *script_main(void *ctx)
 {
+  struct worker *w = ctx;
   struct err e;
-  if (vm_run_file(w->vm, j->word[0], (int)j->n_words - 1, j->word + 1, &e) != 0)
+  if (vm_run_file(w->vm, w->script, w->n_script_args, w->script_args, &e) != 0)
     say(w, "", vm_interrupted(w->vm) ? "the script was interrupted" : e.msg);
+  pthread_mutex_lock(&w->mutex);
+  w->script_busy = false;
+  pthread_cond_broadcast(&w->changed);
+  pthread_mutex_unlock(&w->mutex);
+  w->wake();
+  return NULL;
 }
 
 static void eval(struct worker *w, const struct job *j)
@@ -178,8 +188,7 @@ static void eval(struct worker *w, const struct job *j)
   pthread_mutex_unlock(&w->mutex);
 }
 
-static void (*const do_job[])(struct worker *w, const struct job *j) = {
-    [JOB_OPEN] = open_run, [JOB_SCRIPT] = run_script, [JOB_EVAL] = eval};
+static void (*const do_job[])(struct worker *w, const struct job *j) = {[JOB_OPEN] = open_run, [JOB_EVAL] = eval};
 
 static void *thread_main(void *ctx)
 {
@@ -201,7 +210,6 @@ static void *thread_main(void *ctx)
     free_job(&j);
     pthread_mutex_lock(&w->mutex);
     w->busy = w->opening = false;
-    w->quit = w->quit || vm_quitting(w->vm);
     w->wake();
   }
   w->ended = true;
@@ -231,16 +239,6 @@ void worker_open_run(struct worker *w, const char *const *pairs, size_t n_pairs,
   add_job(w, JOB_OPEN, pairs, 2 * n_pairs, start);
 }
 
-void worker_run_script(struct worker *w, const char *path, int n_args, char *const *args)
-{
-  const char **words = mem_alloc(((size_t)n_args + 1) * sizeof *words);
-  words[0] = path;
-  for (int i = 0; i < n_args; i++)
-    words[i + 1] = args[i];
-  add_job(w, JOB_SCRIPT, words, (size_t)n_args + 1, false);
-  mem_free(words);
-}
-
 bool worker_eval(struct worker *w, const char *text)
 {
   return add_job(w, JOB_EVAL, &text, 1, false);
@@ -249,7 +247,7 @@ bool worker_eval(struct worker *w, const char *text)
 bool worker_interrupt(struct worker *w)
 {
   pthread_mutex_lock(&w->mutex);
-  bool any = w->busy || w->n_waiting > 0 || w->chunk.n > 0;
+  bool any = w->busy || w->script_busy || w->n_waiting > 0 || w->chunk.n > 0;
   while (w->n_waiting > 0)
     free_job(&w->waiting[--w->n_waiting]);
   w->n_interrupts++;
@@ -268,7 +266,8 @@ void worker_state(struct worker *w, struct worker_state *out)
                                .seconds = w->busy ? clock_mono_s() - w->since : 0,
                                .incomplete = w->chunk.n > 0 && !w->busy,
                                .opening = w->opening || (w->n_waiting > 0 && w->waiting[0].kind == JOB_OPEN),
-                               .quit = w->quit || vm_quitting(w->vm),
+                               .script = w->script_busy,
+                               .quit = vm_quitting(w->vm),
                                .n_waiting = (int)w->n_waiting};
   pthread_mutex_unlock(&w->mutex);
 }
@@ -290,9 +289,9 @@ static void destroy(struct worker *w)
   mem_free(w);
 }
 
-/* What the loop handles goes to the screen's thread, whose poll() it has to end. Faults are not blocked: the kernel
- * would kill the process without the handler that gives the terminal back. */
-static int start_thread(struct worker *w)
+/* Signals that the loop handles go to the screen's thread, whose poll() it has to end. Faults are not blocked: the
+ * kernel would kill the process without the handler that gives the terminal back. */
+static int start_thread(pthread_t *thread, void *(*fn)(void *ctx), struct worker *w)
 {
   static const int handled[] = {SIGWINCH, SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT};
   sigset_t set, before;
@@ -300,9 +299,23 @@ static int start_thread(struct worker *w)
   for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
     sigaddset(&set, handled[i]);
   pthread_sigmask(SIG_BLOCK, &set, &before);
-  int status = pthread_create(&w->thread, NULL, thread_main, w);
+  int status = pthread_create(thread, NULL, fn, w);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return status;
+}
+
+void worker_run_script(struct worker *w, const char *path, int n_args, char *const *args)
+{
+  w->script = path;
+  w->n_script_args = n_args;
+  w->script_args = args;
+  w->script_busy = true; /* no thread reads it yet */
+  int status = start_thread(&w->script_thread, script_main, w);
+  w->has_script = status == 0;
+  if (status != 0) {
+    w->script_busy = false;
+    say(w, "cannot start a thread for the script: ", strerror(status));
+  }
 }
 
 struct worker *worker_create(const struct worker_config *c, struct err *e)
@@ -319,7 +332,7 @@ struct worker *worker_create(const struct worker_config *c, struct err *e)
     destroy(w);
     return NULL;
   }
-  int status = start_thread(w);
+  int status = start_thread(&w->thread, thread_main, w);
   if (status != 0) {
     err_set(e, "cannot start a thread: %s", strerror(status));
     engine_set_hook(c->engine, NULL, NULL);
@@ -337,7 +350,7 @@ bool worker_free(struct worker *w, double timeout_s)
   pthread_mutex_lock(&w->mutex);
   w->ending = true;
   pthread_cond_broadcast(&w->changed);
-  while (!w->ended && clock_mono_s() < end) {
+  while ((!w->ended || w->script_busy) && clock_mono_s() < end) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_nsec += 20000000;
@@ -345,11 +358,13 @@ bool worker_free(struct worker *w, double timeout_s)
     t.tv_nsec %= 1000000000;
     pthread_cond_timedwait(&w->changed, &w->mutex, &t);
   }
-  bool ended = w->ended;
+  bool ended = w->ended && !w->script_busy;
   pthread_mutex_unlock(&w->mutex);
   if (!ended)
     return false;
   pthread_join(w->thread, NULL);
+  if (w->has_script)
+    pthread_join(w->script_thread, NULL);
   engine_lock(w->engine); /* no handler runs now, and none will */
   engine_set_hook(w->engine, NULL, NULL);
   engine_unlock(w->engine);

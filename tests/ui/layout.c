@@ -104,7 +104,7 @@ static void test_text(void)
   is_drawn(&t, 5, 3, 0, "six\nabcde\n  fgh\n", "continuation rows are indented; a begun line is ended");
   text_add(&t, "\xE6\xBC\xA2\xE5\xAD\x97\xE6\xBC\xA2", STYLE_NORMAL);
   is_drawn(&t, 5, 2, 0, "\xE6\xBC\xA2\xE5\xAD\x97\n\xE6\xBC\xA2\n", "wide characters are not cut");
-  is_int(text_rows(&t, 5, 100), 1 + 1 + 2 + 2, "rows counted");
+  is_int(text_rows(&t, 99, 5, 100), 1 + 1 + 2 + 2, "rows counted");
   text_done(&t);
 }
 

@@ -238,6 +238,59 @@ static void test_history(void)
   term_free(&t);
 }
 
+/* The text of a field of the journal's last line. */
+static void end_field(const char *path, const char *field, char *out, size_t n)
+{
+  char line[65536], key[64];
+  snprintf(key, sizeof key, "\"%s\":\"", field);
+  *out = '\0';
+  FILE *f = fopen(path, "r");
+  while (f && fgets(line, sizeof line, f)) {
+    const char *at = strstr(line, "\"kind\":\"end\"") ? strstr(line, key) : NULL;
+    if (at)
+      snprintf(out, n, "%.*s", (int)strcspn(at + strlen(key), "\""), at + strlen(key));
+  }
+  if (f)
+    fclose(f);
+}
+
+/* The same script with and without a screen, which is drawn and typed at meanwhile, ends in the same weights. */
+static void test_script(const char *home)
+{
+  static const char text[] =
+      "local bd = require 'bitdial'\n"
+      "local run = bd.run { model = 'mlp', data = 'spirals', batch = 64, lr = 0.02, threads = 1,\n"
+      "                     speed = tonumber(arg[2]), journal = arg[1] }\n"
+      "run:on('step', function(r) if r.step == 40 then r.bits = 4 end end)\n"
+      "print('begun ' .. #arg)\n"
+      "run:train(150)\n"
+      "run:close()\n"
+      "quit()\n";
+  char script[512], with[512], without[512], command[2048], a[64], b[64];
+  snprintf(script, sizeof script, "%s/s.lua", home);
+  snprintf(with, sizeof with, "%s/with.jsonl", home);
+  snprintf(without, sizeof without, "%s/without.jsonl", home);
+  FILE *f = fopen(script, "w");
+  fputs(text, f);
+  fclose(f);
+  struct term t;
+  term_start(&t, 80, 24, (const char *const[]){script, with, "150", NULL});
+  check(&t, term_wait_text(&t, "begun 2"), "a script runs in the workbench");
+  check(&t, term_wait_text(&t, "running") && term_wait(&t, plots_have_marks, NULL), "its run is on the plots");
+  term_send(&t, "6 * 7\r");
+  check(&t, term_wait_text(&t, "\n42"), "the prompt answers while the script waits for its run");
+  ok(term_wait_exit(&t) && WIFEXITED(t.status) && WEXITSTATUS(t.status) == 0, "quit() in the script leaves");
+  ok(term_is_restored(&t), "and restores the terminal");
+  term_free(&t);
+  snprintf(command, sizeof command, "'%s' run --quiet '%s' '%s' 0 >'%s/out' 2>&1", getenv("BITDIAL"), script, without,
+           home);
+  is_int(system(command), 0, "the same script runs without a screen");
+  end_field(with, "weights_hash", a, sizeof a);
+  end_field(without, "weights_hash", b, sizeof b);
+  ok(strlen(a) == 32, "the journal has a hash of the weights");
+  is_str(a, b, "with and without a screen the weights are the same, bit for bit");
+}
+
 int main(void)
 {
   struct term t;
@@ -252,6 +305,7 @@ int main(void)
   test_leaving(&t, home);
   term_free(&t);
   test_history();
+  test_script(home);
   term_home_done();
   return tap_done();
 }

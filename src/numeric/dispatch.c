@@ -1,5 +1,5 @@
-/* Which kernels run here: the CPU's best, or what BITDIAL_ISA asks for where the CPU has it. A name that is none of ours
- * is no reason to stop a run whose results are the same on all of them; quantize_isa() tells what runs. */
+/* Which kernels run here: the CPU's best, or what BITDIAL_ISA asks for where the CPU has it. A name that is none of
+ * ours is no reason to stop a run whose results are the same on all of them; quantize_isa() tells what runs. */
 #include "config.h"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ static const struct {
 } isas[ISA_COUNT] = {
     [ISA_SCALAR] = {"scalar", pick_scalar, kernel_absmax_scalar},
 #ifdef HAVE_X86_SIMD
-    [ISA_AVX2] = {"avx2", pick_scalar, kernel_absmax_scalar},
+    [ISA_AVX2] = {"avx2", kernel_avx2, kernel_absmax_avx2},
     [ISA_AVX512] = {"avx512", kernel_avx512, kernel_absmax_avx512},
 #endif
 };

@@ -138,13 +138,14 @@ INLINE struct rounded round_wide(const struct grid *g, int random_bits, __m512i 
   return r;
 }
 
-/* NaN passes through min and max when it is their second operand, and through compares that are false for it. */
-INLINE __m512 in_range(const struct grid *g, enum grid_kind kind, __m512 magnitude, __m512i t)
+/* x gives the sign: the corrected quotient of -0 is +0.
+ * NaN passes through min and max when it is their second operand, and through compares that are false for it. */
+INLINE __m512 in_range(const struct grid *g, enum grid_kind kind, __m512 magnitude, __m512i x)
 {
   const __m512i sign = _mm512_set1_epi32((int)0x80000000u);
   __m512 m = magnitude;
   if (kind == GRID_UNIFORM) {
-    __m512 v = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(m), t, sign, 0xF8));
+    __m512 v = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(m), x, sign, 0xF8));
     v = _mm512_max_ps(g->lo, _mm512_min_ps(g->hi, _mm512_add_ps(v, g->zero)));
     return _mm512_add_ps(_mm512_sub_ps(v, g->zero), _mm512_setzero_ps());
   }
@@ -154,7 +155,7 @@ INLINE __m512 in_range(const struct grid *g, enum grid_kind kind, __m512 magnitu
     m = _mm512_min_ps(g->max, m);
   else
     m = _mm512_mask_mov_ps(m, _mm512_cmp_ps_mask(m, g->max, _CMP_GT_OQ), g->overflow);
-  __m512i bits = _mm512_ternarylogic_epi32(_mm512_castps_si512(m), t, sign, 0xF8);
+  __m512i bits = _mm512_ternarylogic_epi32(_mm512_castps_si512(m), x, sign, 0xF8);
   if (g->no_neg_zero)
     bits = _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(_mm512_castps_si512(m), _mm512_castps_si512(m)), bits);
   return _mm512_castsi512_ps(bits);
@@ -165,7 +166,8 @@ INLINE __m512 variance(const struct grid *g, enum grid_kind kind, int random_bit
 {
   __m512 top = g->max, v;
   if (kind == GRID_UNIFORM)
-    top = _mm512_mask_sub_ps(_mm512_sub_ps(g->hi, g->zero), _mm512_movepi32_mask(_mm512_castps_si512(t)), g->zero, g->lo);
+    top =
+        _mm512_mask_sub_ps(_mm512_sub_ps(g->hi, g->zero), _mm512_movepi32_mask(_mm512_castps_si512(t)), g->zero, g->lo);
   __mmask16 counts = _mm512_cmp_ps_mask(r->lo, top, _CMP_LT_OQ); /* false for NaN and Inf */
   if (random_bits != 32) {
     __m512 p = _mm512_mul_ps(_mm512_cvtepi32_ps(r->kept), _mm512_set1_ps(random_bits == 16 ? 0x1p-16f : 0x1p-8f));
@@ -191,7 +193,7 @@ INLINE void one_vector(const struct grid *g, enum grid_kind kind, int random_bit
   __m512i bits = _mm512_castps_si512(t), a = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
   struct rounded r = kind == GRID_WIDE ? round_wide(g, random_bits, a, random)
                                        : round_quanta(g, kind == GRID_UNIFORM, random_bits, a, random);
-  __m512 out = _mm512_mul_ps(in_range(g, kind, r.magnitude, bits), g->scale);
+  __m512 out = _mm512_mul_ps(in_range(g, kind, r.magnitude, _mm512_castps_si512(v)), g->scale);
   if (whole)
     _mm512_storeu_ps(y, out);
   else
@@ -270,9 +272,14 @@ INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n,
     sums_store(&l, sums, (lane0 - phase) % KERNEL_LANES);
 }
 
+/* The variance of rounding that flushes subnormals has a form of its own, which is left to the scalar kernel. */
 INLINE void run_parts(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0,
                       unsigned lane0, struct kernel_sums *sums, enum grid_kind kind, int random_bits)
 {
+  if (sums && random_bits && p->flush_below > 0) {
+    kernel_scalar(p, x, y, n, element0, lane0, sums);
+    return;
+  }
   for (size_t done = 0, here; done < n; done += here) {
     here = random_bits ? philox_before_wrap(element0 + done, n - done, random_bits) : n;
     unsigned lane = (unsigned)((lane0 + done) % KERNEL_LANES);
@@ -302,11 +309,6 @@ KERNEL(uniform_sr32, GRID_UNIFORM, 32)
 KERNEL(uniform_sr16, GRID_UNIFORM, 16)
 KERNEL(uniform_sr8, GRID_UNIFORM, 8)
 
-static int mode_index(int random_bits)
-{
-  return random_bits == 0 ? 0 : random_bits == 32 ? 1 : random_bits == 16 ? 2 : 3;
-}
-
 kernel_fn *kernel_avx512_full(const struct kernel_plan *p)
 {
   static kernel_fn *const table[3][4] = {
@@ -314,18 +316,8 @@ kernel_fn *kernel_avx512_full(const struct kernel_plan *p)
       {wide_rne, wide_sr32, wide_sr16, wide_sr8},
       {uniform_rne, uniform_sr32, uniform_sr16, uniform_sr8},
   };
-  int random_bits = kernel_simd_bits(p);
-  if (p->binary || random_bits < 0)
-    return NULL;
-  /* the corrected quotient: the remainder may underflow only where every fraction is 0 */
-  if (!p->scale_is_pow2 && !(p->scale > 0x1p-60f && p->scale < 0x1p60f && (p->uniform || p->max_value < 0x1p50f)))
-    return NULL;
-  enum grid_kind kind = p->uniform ? GRID_UNIFORM : p->min_field == 1 ? GRID_WIDE : GRID_FLOAT;
-  if (kind == GRID_WIDE && (p->frac_bits < 1 || p->frac_bits > 22))
-    return NULL;
-  if (kind == GRID_FLOAT && p->min_field < 64)
-    return NULL;
-  return table[kind][mode_index(random_bits)];
+  int mode = kernel_simd_mode(p), kind = kernel_simd_grid(p);
+  return mode < 0 || kind < 0 ? NULL : table[kind][mode];
 }
 
 kernel_fn *kernel_avx512(const struct kernel_plan *p)

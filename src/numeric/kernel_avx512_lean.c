@@ -2,14 +2,14 @@
  * and symmetric integers under any scale. The same results as kernel_scalar() in about half the operations of
  * kernel_avx512.c; a plan they do not cover goes there.
  *
- * Everything is in fp32 arithmetic that is exact, or rounded in one direction all the way. Below, a = |x|, q the quantum
- * at a, r the random integer.
+ * Everything is in fp32 arithmetic that is exact, or rounded in one direction all the way. Below, a = |x|, q the
+ * quantum at a, r the random integer.
  *   - Under a power of two the grid is scaled, not the number: no multiplications.
  *   - a + 2^23 q is a whole number of quanta, rounded; subtracting 2^23 q leaves it. Both are one fused multiply-add on
  *     the power of two at a, clamped at the least normal: "field" below.
  *   - To nearest even: that is all.
- *   - Stochastic, k = 16 or 8 bits: a is rounded to nearest even in units of q 2^-k the same way; the sum's low bits are
- *     then the fraction, r is added to them as an integer, and the low k bits are cleared.
+ *   - Stochastic, k = 16 or 8 bits: a is rounded to nearest even in units of q 2^-k the same way; the sum's low bits
+ * are then the fraction, r is added to them as an integer, and the low k bits are cleared.
  *   - Stochastic, 32 bits: up when D + r >= 2^32. Let r' be r as a signed integer. For r' < 0 the result is
  *     q + floor_q(a + r' q 2^-32), otherwise floor_q(a + r' q 2^-32); that is exact although r' is converted to 24 bits
  *     toward minus infinity, because fractions that the lost bits could decide are multiples of them: D < 2^31 has at
@@ -44,7 +44,7 @@ struct constants {
   __m512i to_fraction;  /* exponent field of 2^-32 quanta below that of field */
   __m512 whole, unit32; /* integers: to_whole and to_fraction applied to the one quantum */
   __m512 scale, inv, bound;
-  __m512i keep;         /* clears the low k bits */
+  __m512i keep; /* clears the low k bits */
 };
 
 INLINE void constants_init(struct constants *c, const struct kernel_plan *p, enum lean kind, int random_bits)
@@ -124,8 +124,7 @@ INLINE __m512 round_vector(const struct constants *c, enum lean kind, int random
   if (kind == LEAN_WIDE)
     return round_wide(c, random_bits, x, r);
   __m512 m = round_magnitude(c, kind, random_bits, x, r);
-  __m512 y =
-      _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(m), _mm512_castps_si512(x), sign, 0xF8));
+  __m512 y = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(m), _mm512_castps_si512(x), sign, 0xF8));
   if (kind == LEAN_FLOAT)
     return y;
   /* integers have no -0; adding +0 rounds nothing */
@@ -261,7 +260,7 @@ kernel_fn *kernel_avx512_lean(const struct kernel_plan *p, int random_bits)
       {divide_rne, divide_sr32, divide_sr16, divide_sr8},
   };
   int kind = lean_kind(p, random_bits == 32 ? 0 : random_bits);
-  return kind < 0 ? NULL : table[kind][random_bits ? (random_bits == 32 ? 1 : random_bits == 16 ? 2 : 3) : 0];
+  return kind < 0 ? NULL : table[kind][kernel_simd_mode(p)];
 }
 
 #endif

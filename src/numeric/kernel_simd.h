@@ -29,6 +29,28 @@ static inline int kernel_simd_bits(const struct kernel_plan *p)
   return p->rounding == ROUND_SR_C && (p->k_bits == 16 || p->k_bits == 8) ? p->k_bits : -1;
 }
 
+/* Column of a table of kernels: to nearest even, stochastic with 32, 16, 8 bits; -1: not covered. */
+static inline int kernel_simd_mode(const struct kernel_plan *p)
+{
+  int k = kernel_simd_bits(p);
+  return k == 0 ? 0 : k == 32 ? 1 : k == 16 ? 2 : k == 8 ? 3 : -1;
+}
+
+/* Row of it: floats, floats with fp32's exponents, uniform grids; -1: not covered. */
+static inline int kernel_simd_grid(const struct kernel_plan *p)
+{
+  if (p->binary)
+    return -1;
+  /* the corrected quotient: the remainder may underflow only where every fraction is 0 */
+  if (!p->scale_is_pow2 && !(p->scale > 0x1p-60f && p->scale < 0x1p60f && (p->uniform || p->max_value < 0x1p50f)))
+    return -1;
+  if (p->uniform)
+    return 2;
+  if (p->min_field == 1)
+    return p->frac_bits >= 1 && p->frac_bits <= 22 ? 1 : -1;
+  return p->min_field >= 64 ? 0 : -1;
+}
+
 /* Kernels by instruction set, to test them one by one: "scalar", "avx2", "avx512". NULL where the CPU lacks it or it
  * does not cover the plan. */
 kernel_fn *kernel_pick_isa(const char *isa, const struct kernel_plan *p);

@@ -24,8 +24,8 @@
 _Static_assert(RNG_SITE_ROUNDS >= 4, "rounds 0, 1, 2 and the last are written out");
 
 struct philox_avx512 {
-  __m512i product; /* M0 times the low words of the next 8 blocks */
-  __m512i x2_1;    /* round 1: what the shuffled product is xored with */
+  __m512i product;          /* M0 times the low words of the next 8 blocks */
+  __m512i x2_1;             /* round 1: what the shuffled product is xored with */
   __m512i x0_2, x2_2, x2_3; /* rounds 2 and 3: the same; round 3's holds word 3 and the key */
   __m512i k0[RNG_SITE_ROUNDS], k1[RNG_SITE_ROUNDS];
 };

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "ui/entry.h"
 
 #define PROMPT "> "
 #define PROMPT_MORE ">> "
@@ -213,13 +214,11 @@ static int on_newline(int count, int key)
   return 0;
 }
 
-void prompt_begin(const struct prompt_config *c)
+/* Everything that would bind it to a terminal, before rl_initialize(). */
+static void set_hooks(void)
 {
-  memset(&p, 0, sizeof p);
-  p.c = *c;
-  open_nowhere();
   rl_readline_name = "bitdial"; /* $if bitdial in inputrc */
-  rl_terminal_name = "dumb";    /* it draws nothing; keys are bound below */
+  rl_terminal_name = "dumb";    /* it draws nothing; the keys of terminals are bound below */
   rl_catch_signals = 0;
   rl_catch_sigwinch = 0;
   rl_change_environment = 0;
@@ -233,40 +232,57 @@ void prompt_begin(const struct prompt_config *c)
   rl_basic_word_break_characters = " \t\n\"\\'`@$><=;|&{}()[]+-*/%^#~.,:!?";
   rl_completer_word_break_characters = rl_basic_word_break_characters;
   rl_completer_quote_characters = "";
-  rl_bind_key('\t', rl_complete);
-  rl_initialize();
-  rl_variable_bind("bell-style", "none");
-  rl_variable_bind("enable-bracketed-paste", "off"); /* input.c collects pastes */
-  rl_variable_bind("completion-query-items", "0");
-  rl_variable_bind("page-completions", "off");
-  rl_variable_bind("show-all-if-ambiguous", "on");
-  rl_add_defun("bitdial-newline", on_newline, -1);
+}
+
+/* After inputrc was read: what would break the screen does not hold; keys that the user bound stay bound. */
+static void set_variables_and_keys(void)
+{
+  static const struct {
+    const char *name, *value;
+  } variables[] = {{"bell-style", "none"},
+                   {"enable-bracketed-paste", "off"}, /* input.c collects pastes */
+                   {"completion-query-items", "0"},
+                   {"page-completions", "off"},
+                   {"show-all-if-ambiguous", "on"}};
   static const struct {
     const char *keys;
     rl_command_func_t *fn;
-  } binding[] = {{"\033[A", rl_get_previous_history},
-                 {"\033OA", rl_get_previous_history},
-                 {"\033[B", rl_get_next_history},
-                 {"\033OB", rl_get_next_history},
-                 {"\033[C", rl_forward_char},
-                 {"\033OC", rl_forward_char},
-                 {"\033[D", rl_backward_char},
-                 {"\033OD", rl_backward_char},
-                 {"\033[H", rl_beg_of_line},
-                 {"\033OH", rl_beg_of_line},
-                 {"\033[1~", rl_beg_of_line},
-                 {"\033[7~", rl_beg_of_line},
-                 {"\033[F", rl_end_of_line},
-                 {"\033OF", rl_end_of_line},
-                 {"\033[4~", rl_end_of_line},
-                 {"\033[8~", rl_end_of_line},
-                 {"\033[3~", rl_delete},
-                 {"\033[1;5C", rl_forward_word},
-                 {"\033[1;5D", rl_backward_word},
-                 {"\033\r", on_newline},
-                 {"\033\n", on_newline}};
-  for (size_t i = 0; i < sizeof binding / sizeof *binding; i++)
-    rl_bind_keyseq_if_unbound(binding[i].keys, binding[i].fn);
+  } keys[] = {{"\033[A", rl_get_previous_history},
+              {"\033OA", rl_get_previous_history},
+              {"\033[B", rl_get_next_history},
+              {"\033OB", rl_get_next_history},
+              {"\033[C", rl_forward_char},
+              {"\033OC", rl_forward_char},
+              {"\033[D", rl_backward_char},
+              {"\033OD", rl_backward_char},
+              {"\033[H", rl_beg_of_line},
+              {"\033OH", rl_beg_of_line},
+              {"\033[1~", rl_beg_of_line},
+              {"\033[7~", rl_beg_of_line},
+              {"\033[F", rl_end_of_line},
+              {"\033OF", rl_end_of_line},
+              {"\033[4~", rl_end_of_line},
+              {"\033[8~", rl_end_of_line},
+              {"\033[3~", rl_delete},
+              {"\033[1;5C", rl_forward_word},
+              {"\033[1;5D", rl_backward_word},
+              {"\033\r", on_newline},
+              {"\033\n", on_newline}};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    rl_variable_bind(variables[i].name, variables[i].value);
+  rl_add_defun("bitdial-newline", on_newline, -1);
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    rl_bind_keyseq_if_unbound(keys[i].keys, keys[i].fn);
+}
+
+void prompt_begin(const struct prompt_config *c)
+{
+  memset(&p, 0, sizeof p);
+  p.c = *c;
+  open_nowhere();
+  set_hooks();
+  rl_initialize();
+  set_variables_and_keys();
   read_old_history();
   rl_callback_handler_install(PROMPT, on_line);
   rl_already_prompted = 1;
@@ -348,89 +364,22 @@ void prompt_set_incomplete(bool incomplete)
 
 /* ---- drawing ---- */
 
-/* Where the next character of the entry goes. */
-struct pen_at {
-  int x, y, w;
-};
-
-static void draw_char(struct pen_at *at, struct grid *g, struct rect r, int first, uint32_t ch, enum style s)
+static struct entry current_entry(void)
 {
-  int k = cell_width(ch);
-  char caret[2] = {'^', (char)(ch < 0x20 ? ch + '@' : '?')};
-  int columns = k < 0 ? (ch < 0x80 ? 2 : 1) : k;
-  if (at->x + columns > at->w) {
-    at->x = 0;
-    at->y++;
-  }
-  if (g && at->y >= first && at->y < first + r.h) {
-    int y = r.y + at->y - first;
-    if (k < 0 && ch < 0x80) {
-      grid_put(g, r.x + at->x, y, (uint32_t)caret[0], STYLE_DIM);
-      grid_put(g, r.x + at->x + 1, y, (uint32_t)caret[1], STYLE_DIM);
-    } else {
-      grid_put(g, r.x + at->x, y, ch, s);
-    }
-  }
-  at->x += columns;
-}
-
-static void draw_string(struct pen_at *at, struct grid *g, struct rect r, int first, const char *s, enum style style)
-{
-  for (uint32_t ch; (ch = cell_decode(&s));)
-    if (ch != 1 && ch != 2) /* readline's marks of invisible parts */
-      draw_char(at, g, r, first, ch, style);
-}
-
-/* Lays the entry out at w columns, drawing rows first.. when g is given; returns rows, the cursor in *cx, *cy. */
-static int lay_out(struct grid *g, struct rect r, int first, int *cx, int *cy)
-{
-  struct pen_at at = {.w = r.w > 0 ? r.w : 1};
-  const char *s = rl_line_buffer ? rl_line_buffer : "", *point = s + rl_point;
-  draw_string(&at, g, r, first, rl_display_prompt ? rl_display_prompt : "", STYLE_PROMPT);
-  *cx = at.x;
-  *cy = at.y;
-  while (*s) {
-    if (s == point) {
-      *cx = at.x;
-      *cy = at.y;
-    }
-    uint32_t ch = cell_decode(&s);
-    if (ch == '\n') {
-      at.x = 0;
-      at.y++;
-      draw_string(&at, g, r, first, PROMPT_MORE, STYLE_PROMPT);
-    } else if (ch == '\t') {
-      do
-        draw_char(&at, g, r, first, ' ', STYLE_NORMAL);
-      while (at.x % 4 && at.x < at.w);
-    } else {
-      draw_char(&at, g, r, first, ch, STYLE_NORMAL);
-    }
-  }
-  if (s <= point) {
-    *cx = at.x;
-    *cy = at.y;
-  }
-  if (*cx >= at.w) { /* after a character in the last column */
-    *cx = 0;
-    (*cy)++;
-  }
-  return (*cy > at.y ? *cy : at.y) + 1;
+  return (struct entry){.prompt = rl_display_prompt ? rl_display_prompt : "",
+                        .more = PROMPT_MORE,
+                        .text = rl_line_buffer ? rl_line_buffer : "",
+                        .point = (size_t)rl_point};
 }
 
 int prompt_rows(int w)
 {
-  int x, y;
-  return lay_out(NULL, (struct rect){0, 0, w, 0}, 0, &x, &y);
+  struct entry e = current_entry();
+  return entry_rows(&e, w);
 }
 
 void prompt_draw(struct grid *g, struct rect r, int *cursor_x, int *cursor_y)
 {
-  int x, y, rows = lay_out(NULL, r, 0, &x, &y);
-  int first = rows > r.h ? y - r.h / 2 : 0;
-  first = first > rows - r.h ? rows - r.h : first;
-  first = first < 0 ? 0 : first;
-  lay_out(g, r, first, &x, &y);
-  *cursor_x = r.x + x;
-  *cursor_y = r.y + y - first;
+  struct entry e = current_entry();
+  entry_draw(&e, g, r, cursor_x, cursor_y);
 }

@@ -46,7 +46,8 @@ void summary_add(struct workbench *wb, const struct run_status *s, struct str *o
                                       [ENGINE_PAUSED] = "stopped while paused",
                                       [ENGINE_DIVERGED] = "diverged",
                                       [ENGINE_FAILED] = "failed"};
-  add_plot(wb, s, out);
+  if (s->run_id == wb->run_id)
+    add_plot(wb, s, out);
   str_addf(out, "%s: %s on %s, %llu steps, %.2f epochs, %s\n", s->name, s->model, s->data, (unsigned long long)s->step,
            s->epoch, state[s->state]);
   struct str metrics = {0};

@@ -1,4 +1,5 @@
-/* Panes at every size: inside the screen, apart from each other, and the prompt always there. And text that scrolls. */
+/* Panes at every size: inside the screen, apart from each other, and the prompt always there. And text
+ * that scrolls, and the entry at the prompt. */
 #include "config.h"
 
 #include "ui/layout.h"
@@ -8,6 +9,7 @@
 
 #include "tests/tap/tap.h"
 #include "base/mem.h"
+#include "ui/entry.h"
 #include "ui/text.h"
 
 static bool is_shown(const struct rect *r)
@@ -108,10 +110,43 @@ static void test_text(void)
   text_done(&t);
 }
 
+static void is_entry(const char *text, size_t point, int w, int h, const char *want, int cx, int cy, const char *what)
+{
+  struct entry e = {.prompt = "> ", .more = ">> ", .text = text, .point = point};
+  struct grid g = {0};
+  int x, y;
+  grid_resize(&g, w, h);
+  entry_draw(&e, &g, (struct rect){0, 0, w, h}, &x, &y);
+  char *got = grid_dump(&g);
+  is_str(got, want, "%s", what);
+  ok(x == cx && y == cy, "%s: cursor at %d,%d, is at %d,%d", what, cx, cy, x, y);
+  mem_free(got);
+  grid_done(&g);
+}
+
+static void test_entry(void)
+{
+  is_entry("", 0, 10, 1, ">\n", 2, 0, "empty");
+  is_entry("abc", 1, 10, 1, "> abc\n", 3, 0, "cursor within");
+  is_entry("abc", 3, 10, 1, "> abc\n", 5, 0, "cursor at the end");
+  is_entry("abcdefgh", 8, 10, 2, "> abcdefgh\n\n", 0, 1, "full row: the cursor goes on in the next");
+  is_entry("abcdefghij", 9, 10, 2, "> abcdefgh\nij\n", 1, 1, "wrapped");
+  is_entry("if x then\ny()", 9, 20, 2, "> if x then\n>> y()\n", 11, 0, "two lines, cursor at the end of the first");
+  is_entry("a\nb", 2, 20, 2, "> a\n>> b\n", 3, 1, "cursor at the start of the second");
+  is_entry("\003x", 1, 20, 1, "> ^Cx\n", 4, 0, "a control character takes two columns");
+  is_entry("\xE6\xBC\xA2x", 3, 20, 1, "> \xE6\xBC\xA2x\n", 4, 0, "a wide character takes two columns");
+  is_entry("a\xE6\xBC\xA2", 4, 4, 2, "> a\n\xE6\xBC\xA2\n", 2, 1, "one that does not fit goes whole to the next row");
+  is_entry("1\n2\n3\n4\n5", 4, 20, 3, ">> 2\n>> 3\n>> 4\n", 3, 1, "rows around the cursor where not all fit");
+  struct entry e = {.prompt = "> ", .more = ">> ", .text = "abcdefgh", .point = 8};
+  is_int(entry_rows(&e, 10), 2, "the cursor's row counts");
+  is_int(entry_rows(&e, 1), 11, "one column");
+}
+
 int main(void)
 {
   test_all_sizes();
   test_known_sizes();
   test_text();
+  test_entry();
   return tap_done();
 }

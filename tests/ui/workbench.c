@@ -85,7 +85,7 @@ static void test_turn(struct term *t)
 static void test_mistakes(struct term *t)
 {
   term_send(t, "bits = 99\r");
-  check(t, term_wait_text(t, "99: ") || term_wait_text(t, "not 99"), "bits = 99 is refused with a message");
+  check(t, term_wait_text(t, "bits = 99: must be"), "bits = 99 is refused with a message");
   term_send(t, "bitz = 3\r");
   check(t, term_wait_text(t, "did you mean 'bits'"), "bitz = 3 names the near miss");
   check(t, strstr(term_text(t), "bits      4 ") != NULL, "bits is still 4");
@@ -152,6 +152,17 @@ static void test_prompt(struct term *t)
         "what child processes write goes among the events");
 }
 
+/* The step once it has not moved for a while: the one under way at a pause still ends. */
+static long settled_step(struct term *t)
+{
+  long before = -1;
+  for (int i = 0; i < 50 && step_shown(t) != before; i++) {
+    before = step_shown(t);
+    term_pump(t, 0.3);
+  }
+  return before;
+}
+
 static void test_panes(struct term *t)
 {
   term_resize(t, 80, 24);
@@ -159,8 +170,7 @@ static void test_panes(struct term *t)
   check(t, term_wait_text(t, "next pane"), "Esc leaves the prompt");
   term_send(t, " ");
   check(t, term_wait_text(t, "paused"), "Space pauses");
-  term_pump(t, 0.3); /* the step under way ends */
-  long before = step_shown(t);
+  long before = settled_step(t);
   term_pump(t, 0.3);
   is_int(step_shown(t), before, "a paused run stands still");
   term_send(t, ".");

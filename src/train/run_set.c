@@ -99,6 +99,7 @@ struct plan {
   struct applied *list;
   size_t n;
   uint64_t lr_batch;
+  bool optimizer_set;
   struct optimizer optimizer; /* the new one, where it changes */
 };
 
@@ -120,6 +121,8 @@ static int plan_changes(struct run *r, struct plan *p, struct err *e)
     a->counts = !same_knobs(&before, &p->knobs) || (lr && p->lr_batch != batch);
     if (a->counts && (lr || a->change->ref.id == KNOB_LR_SCALING))
       p->lr_batch = batch;
+    /* there and back at one boundary empties the moments as at two, so that a replay may gather boundaries */
+    p->optimizer_set |= a->change->ref.id == KNOB_OPTIMIZER && strcmp(a->previous.text, a->value.text) != 0;
     p->n++;
   }
   return 0;
@@ -130,7 +133,7 @@ static int plan_resources(struct run *r, struct plan *p, struct err *e)
   const char *name = p->knobs.at[KNOB_OPTIMIZER].text;
   if (run_make_room(r, &p->knobs, e))
     return err_prefix(e, "batch = %s", p->knobs.at[KNOB_BATCH].text);
-  if (strcmp(name, r->optimizer.type->name) != 0 && optimizer_init(&p->optimizer, name, r->graph, e))
+  if (p->optimizer_set && optimizer_init(&p->optimizer, name, r->graph, e))
     return err_prefix(e, "optimizer = %s", name);
   return 0;
 }

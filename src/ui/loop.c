@@ -119,11 +119,8 @@ static void take_signals(struct workbench *wb)
       wb->leaving = true;
     else if (s == SIGNALS_STOP)
       workbench_suspend(wb);
-    else if (s == SIGNALS_CONT &&
-             !wb->hidden) { /* stopped by another's SIGSTOP: the shell may have used the terminal */
-      screen_suspend();
+    else if (s == SIGNALS_CONT) /* after another's SIGSTOP, too: the shell has used the terminal, perhaps still does */
       wb->hidden = true;
-    }
     wb->dirty |= s != SIGNALS_WAKE;
   }
 }

@@ -1,9 +1,10 @@
 /* Panes at every size: inside the screen, apart from each other, and the prompt always there. And text
- * that scrolls, and the entry at the prompt. */
+ * that scrolls, and the entry at the prompt; the theme's contrast. */
 #include "config.h"
 
 #include "ui/layout.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/mem.h"
 #include "ui/entry.h"
 #include "ui/text.h"
+#include "ui/theme.h"
 
 static bool is_shown(const struct rect *r)
 {
@@ -142,11 +144,37 @@ static void test_entry(void)
   is_int(entry_rows(&e, 1), 11, "one column");
 }
 
+/* Relative luminance (WCAG 2.1) of one of xterm's colours 16 to 255. */
+static double luminance(int color)
+{
+  static const double weight[3] = {0.2126, 0.7152, 0.0722};
+  double sum = 0;
+  for (int i = 0; i < 3; i++) {
+    int step = i == 0 ? (color - 16) / 36 : i == 1 ? (color - 16) / 6 % 6 : (color - 16) % 6;
+    double v = (color >= 232 ? 8 + 10 * (color - 232) : step ? 55 + 40 * step : 0) / 255.0;
+    sum += weight[i] * (v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
+  }
+  return sum;
+}
+
+static void test_theme(void)
+{
+  for (int i = 0; i < THEME_N_STYLES; i++) {
+    int c = theme_table[i].fg256;
+    if (c < 0)
+      continue;
+    double on_white = 1.05 / (luminance(c) + 0.05), on_black = (luminance(c) + 0.05) / 0.05;
+    ok(c >= 16 && on_white >= 3 && on_black >= 3, "style %d, colour %d: contrast %.2f on white, %.2f on black", i, c,
+       on_white, on_black);
+  }
+}
+
 int main(void)
 {
   test_all_sizes();
   test_known_sizes();
   test_text();
   test_entry();
+  test_theme();
   return tap_done();
 }

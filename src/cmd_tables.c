@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd_bench.h"
 #include "cmd_formats.h"
 #include "cmd_round.h"
 
@@ -89,6 +90,14 @@ const struct command command_table[] = {
      .rest = REST_ONE,
      .rest_optional = true,
      .fn = cmd_formats},
+    {.name = "bench",
+     .usage = "[OPTION]... [quantize|step]",
+     .help = "Measure this machine",
+     .details = bench_details,
+     .options = bench_options,
+     .rest = REST_ONE,
+     .rest_optional = true,
+     .fn = cmd_bench},
     {0},
 };
 

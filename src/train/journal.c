@@ -97,7 +97,10 @@ static int write_header(struct journal *j, struct run *r, const struct run_start
   jsonl_int(o, "weights", (int64_t)graph_n_weights(r->graph));
   if (start)
     add_start(o, start);
-  return end(j, e); /* buffered: a full disk shows at a step, when there is something to save */
+  if (end(j, e))
+    return -1;
+  (void)!line_file_flush(j->file, NULL); /* a full disk shows again at a step, when there is something to save */
+  return 0;
 }
 
 struct journal *journal_create(const char *path, struct run *r, const struct run_start *start, struct err *e)

@@ -235,7 +235,8 @@ static enum knob_type site_field_type(const char *field)
     const char *field;
     enum knob_type type;
   } types[] = {{"block", KNOB_INT},        {"random_bits", KNOB_INT}, {"saturate", KNOB_BOOL},
-               {"fixed_scale", KNOB_REAL}, {"eps", KNOB_REAL},        {"clip", KNOB_REAL}};
+               {"fixed_scale", KNOB_REAL}, {"eps", KNOB_REAL},        {"clip", KNOB_REAL},
+               {"zero_point", KNOB_INT},   {"error_feedback", KNOB_BOOL}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (strcmp(types[i].field, field) == 0)
       return types[i].type;
@@ -325,6 +326,7 @@ const char *const *knob_choices(const struct knob_ref *ref)
               {"granularity", granularity_names},
               {"scale", scale_rule_names},
               {"saturate", bools},
+              {"error_feedback", bools},
               {"subnormals", subnormals}};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)
     if (strcmp(list[i].field, field) == 0)

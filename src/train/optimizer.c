@@ -125,6 +125,8 @@ void optimizer_step(struct optimizer *o, struct graph *g, const struct optimizer
   args.t = ++o->t;
   for (size_t k = 0; k < o->n_params; k++) {
     const struct param *p = graph_param(g, k);
+    if (!p->trained)
+      continue;
     struct update_job j = {o, &args, p, p->decays ? a->weight_decay : 0};
     struct quant_state *state = o->state + k * OPTIMIZER_SITES;
     pool_for(pool, p->n, GRAIN, update_range, &j);
@@ -133,5 +135,6 @@ void optimizer_step(struct optimizer *o, struct graph *g, const struct optimizer
       through_site(&sites->at[SITE_STATE], SITE_STATE, (uint32_t)i, p, o->moment[i] + p->offset, &state[1 + i], rng,
                    pool);
   }
+  graph_commit(g);
   graph_weights_changed(g);
 }

@@ -79,7 +79,10 @@ void record_model(struct str *out, const struct model_desc *d)
   json_quote(out, d->name);
   str_add(out, ", \"loss\": ");
   json_quote(out, d->loss);
-  str_addf(out, ", \"inputs\": %zu, \"outputs\": %zu, \"layers\": [", d->n_inputs, d->n_outputs);
+  str_addf(out, ", \"inputs\": %zu, \"outputs\": %zu", d->n_inputs, d->n_outputs);
+  for (int i = 0; i < d->input_rank; i++)
+    str_addf(out, "%s%zu%s", i ? ", " : ", \"input_shape\": [", d->input_shape[i], i + 1 < d->input_rank ? "" : "]");
+  str_add(out, ", \"layers\": [");
   for (int i = 0; i < d->n_layers; i++) {
     str_add(out, i ? ", " : "");
     record_layer(out, &d->layer[i]);
@@ -233,13 +236,30 @@ static int read_layer(const json_t *o, struct model_desc *d, struct err *e)
   return 0;
 }
 
+/* Absent where the input is a flat list of values. */
+static int read_input_shape(const json_t *shape, struct model_desc *d, struct err *e)
+{
+  size_t rank = json_array_size(shape);
+  if (rank > DESC_RANK)
+    return err_set(e, "\"input_shape\" has more than %d dimensions", DESC_RANK);
+  for (size_t i = 0; i < rank; i++) {
+    json_int_t n = json_integer_value(json_array_get(shape, i));
+    if (n < 1 || n > INT32_MAX)
+      return err_set(e, "\"input_shape\" is wrong");
+    d->input_shape[i] = (size_t)n;
+  }
+  d->input_rank = (int)rank;
+  return 0;
+}
+
 int record_read_model(const json_t *model, struct model_desc *d, struct err *e)
 {
   uint64_t n_inputs, n_outputs;
   const json_t *layers = json_object_get(model, "layers");
   memset(d, 0, sizeof *d);
   const char *name = record_text(model, "name", e), *loss = name ? record_text(model, "loss", e) : NULL;
-  if (!loss || record_int(model, "inputs", &n_inputs, e) || record_int(model, "outputs", &n_outputs, e))
+  if (!loss || record_int(model, "inputs", &n_inputs, e) || record_int(model, "outputs", &n_outputs, e) ||
+      read_input_shape(json_object_get(model, "input_shape"), d, e))
     return err_prefix(e, "model");
   str_copy(d->name, sizeof d->name, name);
   str_copy(d->loss, sizeof d->loss, loss);

@@ -84,14 +84,17 @@ struct run_memory {
 };
 struct run_memory run_memory(const struct run *r);
 
-/* Snapshots (train/snapshot.h holds the format). A file is a safetensors with all state: weights can be read by
- * anything, and run_load() goes on bit for bit. */
+/* A state file is a safetensors: weights under their parameters' names, to be read by anything, and all other state
+ * (train/state_file.c), so that run_load() goes on bit for bit. run_load() takes the knobs of the file, except those of
+ * the start, drops what is queued, and refuses another model, seed or data; a file of weights alone gives just these,
+ * with empty moments. On failure the run is unchanged. Snapshots of before are gone. */
 int run_save(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK;
-int run_load(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK; /* same model; on failure unchanged */
-/* Goes back to the state at `step`, from the nearest kept snapshot at or before it, replaying the rest with the
- * changes that were made then. */
+int run_load(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK;
+/* Goes back to the state at `step`, from the nearest kept snapshot at or before it, repeating the rest with the
+ * changes that were made then. What is queued is dropped; on failure the run stays at its step. */
 int run_rewind(struct run *r, uint64_t step, struct err *e) ERR_MUST_CHECK;
-/* A second run from this very state; its journal begins with this one's header and a snapshot reference. */
+/* A second run from this very state, with what is queued here queued there too. Of c, name, journal, sink and pool
+ * count. With a journal JOURNAL, the state is kept in JOURNAL.start.safetensors, which a replay needs. */
 struct run *run_fork(struct run *r, const struct run_config *c, struct err *e) ERR_MUST_CHECK;
 
 #endif

@@ -152,7 +152,7 @@ static void test_sites(void)
 
   ok(put("recipe", "int8") == 0, "recipe int8");
   for (int b = 2; b <= 16; b++) {
-    char text[8];
+    char text[16];
     snprintf(text, sizeof text, "%d", b);
     snprintf(want, sizeof want, "int%d", b);
     ok(put("bits", text) == 0 && strcmp(get("site.gweight.format"), want) == 0 && strcmp(get("bits"), text) == 0 &&

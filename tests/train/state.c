@@ -19,11 +19,11 @@ static void save(struct run *r, const char *path)
     tap_bail("%s", e.msg);
 }
 
-/* The hardest state there is: AdamW, scales with a history, weights and moments below fp32, mid-epoch, a queue. */
+/* The hardest state there is: AdamW, scales with a history, weights and moments below fp32, residuals, mid-epoch. */
 #define HARD                                                                                                           \
   "optimizer", "adamw", "lr", "0.003", "site.gact.scale", "delayed", "site.act.format", "e4m3", "site.act.scale",      \
       "delayed", "site.update.format", "bf16", "site.update.rounding", "sr", "site.state.format", "bf16",              \
-      "site.state.rounding", "sr"
+      "site.state.rounding", "sr", "site.update.error_feedback", "true", "site.gweight.error_feedback", "true"
 
 static void test_resume(void)
 {

@@ -103,13 +103,13 @@ static void list_row(struct str *out, const struct format *f)
     snprintf(bits, sizeof bits, "%.4g", f->total_bits + 8.0 / f->block);
   specials(f, special);
   default_scale(f, scale, sizeof scale);
-  str_addf(out, "%-12s %-8s %5s %13s %10s  %-10s %s\n", f->name, format_family_name(f->family), bits,
+  str_addf(out, "%-11s %-7s %5s %11s %8s  %-10s %s\n", f->name, format_family_name(f->family), bits,
            short_number(largest(f), max), power_of_two(smallest(f), min), special, scale);
 }
 
 static void list_all(struct str *out)
 {
-  str_addf(out, "%-12s %-8s %5s %13s %10s  %-10s %s\n", "format", "family", "bits", "largest", "smallest", "special",
+  str_addf(out, "%-11s %-7s %5s %11s %8s  %-10s %s\n", "format", "family", "bits", "largest", "smallest", "special",
            "default scale");
   for (size_t i = 0; i < format_count(); i++)
     list_row(out, format_at(i));
@@ -143,7 +143,7 @@ static void parameters(struct str *out, const struct format *f)
     parameter(out, "bits", "%d", f->total_bits);
   }
   if (g->family == FORMAT_FLOAT) {
-    parameter(out, "sign, exp, frac", "1, %d, %d (%d significant bits)", g->exp_bits, g->frac_bits, g->frac_bits + 1);
+    parameter(out, "sign, exp, frac", "1, %d, %d (precision %d)", g->exp_bits, g->frac_bits, g->frac_bits + 1);
     parameter(out, "kind", "%s", kind_help[g->kind]);
     parameter(out, "exponents", "%d to %d, bias %d", g->emin, g->emax, g->bias);
     parameter(out, "largest", "%s", short_number(g->max_finite, a));
@@ -183,34 +183,57 @@ static float *magnitudes(const struct format *g, size_t *n)
   return v;
 }
 
-/* Floats: a row an exponent, so that the doubling of the step can be seen. Others: rows of a full line. */
-static void values(struct str *out, const struct format *g, const float *v, size_t n)
+/* Text of a value: exact, or to four digits where `brief`. */
+static const char *value_text(float v, bool brief, char out[32])
 {
-  size_t a_row = g->family == FORMAT_FLOAT ? (size_t)1 << g->frac_bits : 16;
+  if (!brief)
+    return str_float(v, out);
+  snprintf(out, 32, "%.4g", (double)v);
+  return out;
+}
+
+static int widest(const float *v, size_t n, bool brief)
+{
   int width = 0;
   for (size_t i = 0; i < n; i++) {
     char text[32];
-    int w = (int)strlen(str_float(v[i], text)) + 1;
+    int w = (int)strlen(value_text(v[i], brief, text));
     width = w > width ? w : width;
   }
-  size_t fits = (size_t)((TEXT_COLUMNS - 10) / width);
-  bool rows_hold = a_row <= fits;
-  if (g->family != FORMAT_FLOAT)
-    a_row = fits < 16 ? fits : 16;
-  str_addf(out, "\nvalues (%zu%s):\n", n, v[0] == 0 && g->family != FORMAT_UINT ? ", and their negatives" : "");
+  return width;
+}
+
+static void row_label(struct str *out, const struct format *g, size_t row)
+{
+  char text[16] = "";
+  if (g->family == FORMAT_FLOAT)
+    snprintf(text, sizeof text, row == 0 ? "0" : "2^%d", (int)row - g->bias);
+  str_addf(out, "  %-5s", text);
+}
+
+/* Floats: a row an exponent, so that the doubling of the step can be seen; the first row is zero and the subnormals.
+ * Others: rows of a full line. */
+static void values(struct str *out, const struct format *g, const float *v, size_t n)
+{
+  enum { LABEL = 7 };
+  size_t a_row = g->family == FORMAT_FLOAT ? (size_t)1 << g->frac_bits : 16;
+  bool brief = g->family == FORMAT_FLOAT && (size_t)(widest(v, n, false) + 1) * a_row > TEXT_COLUMNS - LABEL;
+  int width = widest(v, n, brief) + 1;
+  size_t fits = (size_t)((TEXT_COLUMNS - LABEL) / width);
+  str_addf(out, "\nvalues%s (%zu", brief ? " to four digits" : "", n);
+  if (g->family == FORMAT_FLOAT || g->code_min == -g->code_max)
+    str_add(out, ", and their negatives");
+  else if (g->code_min < 0)
+    str_addf(out, ", their negatives and %g", ldexp(g->code_min, -g->fixed_frac_bits));
+  str_add(out, "):\n");
   for (size_t i = 0; i < n; i++) {
     char text[32];
-    size_t in_row = i % a_row;
-    if (in_row == 0 && g->family == FORMAT_FLOAT) {
-      int e = i < a_row ? g->emin : (int)(i / a_row) - g->bias;
-      str_addf(out, "  2^%-4d ", e);
-    } else if (in_row == 0) {
-      str_add(out, "  ");
-    } else if (!rows_hold && in_row % fits == 0) {
-      str_add(out, "\n         ");
-    }
-    str_addf(out, " %*s", width - 1, str_float(v[i], text));
-    if (in_row == a_row - 1 || i == n - 1)
+    if (i % a_row == 0)
+      row_label(out, g, i / a_row);
+    else if (i % a_row % fits == 0)
+      str_addf(out, "\n%*s", LABEL, "");
+    str_addf(out, " %*s", width - 1, value_text(v[i], brief, text));
+    if (i % a_row == a_row - 1 || i == n - 1)
       str_addc(out, '\n');
   }
 }

@@ -236,7 +236,9 @@ static int set_scale(struct rounder *r, const struct cmd_args *a, struct err *e)
     return 0;
   if (!(r->bits && parse_bits(text, &end, &r->spec.fixed_scale)) && !parse_float(text, &end, &r->spec.fixed_scale))
     return err_set(e, "--scale %s: not a number", text);
-  return *end ? err_set(e, "--scale %s: not a number", text) : 0;
+  if (*end || !(r->spec.fixed_scale >= 0x1p-126f && r->spec.fixed_scale <= 0x1p126f))
+    return err_set(e, "--scale %s: must be a number from 2^-126 to 2^126", text);
+  return 0;
 }
 
 static int set_zero_point(struct rounder *r, const char *text, struct err *e)

@@ -254,7 +254,7 @@ static int read_input_shape(const json_t *shape, struct model_desc *d, struct er
 
 int record_read_model(const json_t *model, struct model_desc *d, struct err *e)
 {
-  uint64_t n_inputs, n_outputs;
+  uint64_t n_inputs = 0, n_outputs = 0;
   const json_t *layers = json_object_get(model, "layers");
   memset(d, 0, sizeof *d);
   const char *name = record_text(model, "name", e), *loss = name ? record_text(model, "loss", e) : NULL;

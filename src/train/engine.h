@@ -21,8 +21,8 @@ int engine_add(struct engine *e, struct run *r);
 int engine_remove(struct engine *e, int run_id, struct err *err) ERR_MUST_CHECK;
 struct run *engine_run(struct engine *e, int run_id); /* use it between engine_lock() and unlock only */
 
-/* Steps wanted from now on; ENGINE_FOREVER: until stopped. A run that runs does so many more than it was to do; one that
- * stands still does so many, and with 0 goes on with what was left when it was paused. */
+/* Steps wanted from now on; ENGINE_FOREVER: until stopped. A run that runs does so many more than it was to do; one
+ * that stands still does so many, and with 0 goes on with what was left when it was paused. */
 #define ENGINE_FOREVER UINT64_MAX
 void engine_go(struct engine *e, int run_id, uint64_t n_steps);
 void engine_pause(struct engine *e, int run_id); /* returns at once; the step under way ends */
@@ -32,7 +32,8 @@ enum engine_state engine_state(struct engine *e, int run_id, uint64_t *steps_lef
  * true. Returns 0 when the steps were done, -1 when diverged, failed or given up (message). */
 int engine_wait(struct engine *e, int run_id, bool (*poll)(void *ctx), void *ctx, struct err *err) ERR_MUST_CHECK;
 
-/* Holds the engine at a step boundary: waits for the step under way and for those who came before, no longer. Re-entrant on the engine's own thread (handlers). */
+/* Holds the engine at a step boundary: waits for the step under way and for those who came before, no longer.
+ * Re-entrant, on the engine's own thread too (handlers). */
 void engine_lock(struct engine *e);
 void engine_unlock(struct engine *e);
 

@@ -27,7 +27,8 @@ static void update_sgd(const struct optimizer_args *a, float wd, size_t n, const
   }
 }
 
-/* Loshchilov and Hutter 2019, as torch.optim.AdamW: w *= 1 - lr wd; m, v; w -= lr/(1-b1^t) m / (sqrt(v/(1-b2^t)) + eps). */
+/* Loshchilov and Hutter 2019, as torch.optim.AdamW: w *= 1 - lr wd; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
+ * w -= lr/(1-b1^t) m / (sqrt(v/(1-b2^t)) + eps). */
 static void update_adamw(const struct optimizer_args *a, float wd, size_t n, const float *restrict g, float *restrict w,
                          float *const moment[OPTIMIZER_MOMENTS])
 {

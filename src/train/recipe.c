@@ -110,8 +110,9 @@ static const struct format *format_of_width(const struct format *now, int bits, 
 
 static int none_quantized(const char *knob, const char *value, struct err *e)
 {
-  return err_set(e, "%s = %s: no site that it acts on is quantized; set recipe first (paper, int8, fp8, ...), or single "
-                    "sites as in site.gweight.format",
+  return err_set(e,
+                 "%s = %s: no site that it acts on is quantized; set recipe first (paper, int8, fp8, ...), or single "
+                 "sites as in site.gweight.format",
                  knob, value);
 }
 

@@ -16,7 +16,8 @@ void record_value(struct str *out, const struct knob_value *v);
 
 /* `sites` decides the derived knobs. On failure *k is unchanged; a message names what is missing or wrong. */
 int record_read_knobs(const json_t *knobs, const json_t *sites, struct knobs *k, struct err *e) ERR_MUST_CHECK;
-int record_read_model(const json_t *model, struct model_desc *d, struct err *e) ERR_MUST_CHECK; /* caller desc_done()s */
+/* Caller desc_done()s. */
+int record_read_model(const json_t *model, struct model_desc *d, struct err *e) ERR_MUST_CHECK;
 
 /* Typed access to members of an object. Numbers may be the strings "NaN", "Infinity", "-Infinity". */
 int record_int(const json_t *o, const char *key, uint64_t *out, struct err *e) ERR_MUST_CHECK;

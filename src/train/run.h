@@ -23,7 +23,16 @@ struct metric_info {
 };
 extern const struct metric_info metric_table[METRIC_COUNT];
 
-enum event_kind { EVENT_SET, EVENT_EVAL, EVENT_SNAPSHOT, EVENT_REWIND, EVENT_FORK, EVENT_DIVERGED, EVENT_NOTE, EVENT_END };
+enum event_kind {
+  EVENT_SET,
+  EVENT_EVAL,
+  EVENT_SNAPSHOT,
+  EVENT_REWIND, /* loading a file too */
+  EVENT_FORK,
+  EVENT_DIVERGED,
+  EVENT_NOTE,
+  EVENT_END
+};
 
 /* Where a run tells what happens, on the thread that steps it; must not block. */
 struct run_sink {

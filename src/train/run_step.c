@@ -47,7 +47,8 @@ static double step_lr(struct run *r)
   const char *schedule = k->at[KNOB_SCHEDULE].text;
   if (length == 0 && !r->told_no_end && strcmp(schedule, "constant") != 0) {
     r->told_no_end = true;
-    run_tell(r, EVENT_NOTE, r->at.step, NULL, "schedule %s needs a length (epochs or steps): lr stays constant", schedule);
+    run_tell(r, EVENT_NOTE, r->at.step, NULL, "schedule %s needs a length (epochs or steps): lr stays constant",
+             schedule);
   }
   double f = schedule_factor(schedule, knob_real(k, KNOB_WARMUP), (double)r->at.examples, batch, length);
   return knob_real(k, KNOB_LR) * f * lr_scaling_factor(k->at[KNOB_LR_SCALING].text, batch, (double)r->at.lr_batch);
@@ -126,7 +127,8 @@ static enum step_result diverged(struct run *r, const struct step *s, struct err
     err_set(e, "step %llu diverged: %s is %s; the first bad value is in layer %s at site %s", step, what, value,
             f.layer_name, f.site);
   else
-    err_set(e, "step %llu diverged: %s is %s, too large for fp32", step, loss_bad ? what : "the gradient's norm", value);
+    err_set(e, "step %llu diverged: %s is %s, too large for fp32", step, loss_bad ? what : "the gradient's norm",
+            value);
   struct err lost;
   if (journal_diverged(r, s, &f, &lost))
     run_tell(r, EVENT_NOTE, r->at.step, NULL, "%s", lost.msg);

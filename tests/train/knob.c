@@ -50,7 +50,8 @@ static void test_table(void)
     struct knob_value v;
     struct knob_ref ref;
     int row = t->name && t->help && *t->help && t->help[strlen(t->help) - 1] != '.' &&
-              (t->type != KNOB_ENUM || t->choices) && ((t->type != KNOB_INT && t->type != KNOB_REAL) || t->min < t->max);
+              (t->type != KNOB_ENUM || t->choices);
+    row = row && ((t->type != KNOB_INT && t->type != KNOB_REAL) || t->min < t->max);
     row = row && knob_find(t->name, &ref, &e) == 0 && ref.id == (enum knob_id)i;
     row = row && knob_parse(&ref, t->default_text, &v, &e) == 0;
     for (int j = 0; j < i; j++)

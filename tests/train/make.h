@@ -4,8 +4,8 @@
 
 #include "train/run.h"
 
-/* 2 - 24 - 24 - 2 on spirals, recipe paper at 8 bits, batch 64, one thread, seed 7; then the pairs "knob", "value" up to
- * NULL. Bails out when it cannot be made. */
+/* 2 - 24 - 24 - 2 on spirals, recipe paper at 8 bits, batch 64, one thread, seed 7; then the pairs "knob", "value" up
+ * to NULL. Bails out when it cannot be made. */
 struct run *make_run(const char *journal_path, ...) __attribute__((sentinel));
 struct run *try_run(struct err *e, const char *journal_path, ...) __attribute__((sentinel)); /* or NULL */
 void make_model(struct model_desc *d);

@@ -59,8 +59,8 @@ static void reference_adamw(struct reference *p, double g, const struct optimize
   p->w -= a->lr * mh / (sqrt(vh) + a->eps);
 }
 
-static void compare(const char *name, void (*reference)(struct reference *, double, const struct optimizer_args *, double, int),
-                    const struct optimizer_args *a)
+typedef void reference_fn(struct reference *p, double g, const struct optimizer_args *a, double wd, int t);
+static void compare(const char *name, reference_fn *reference, const struct optimizer_args *a)
 {
   struct graph *g = new_graph();
   struct optimizer o;

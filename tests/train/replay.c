@@ -279,7 +279,7 @@ static void test_damage(void)
   unlink(bad);
   refused(bad, "No such file", "no file");
 
-  char *data = strstr(strstr(text, "\"data\":{") ? strstr(text, "\"data\":{") : strstr(text, "\"data\": {"), "\"hash\"");
+  char *data = strstr(find_nth(text, "\"data\":", 1), "\"hash\"");
   data = strchr(data + 7, '"') + 1;
   *data = *data == 'a' ? 'b' : 'a';
   write_file(bad, text, n);

@@ -28,7 +28,7 @@ static void fill(float size, bool with_zero_block)
 /* Number of elements of unpack(pack(x)) that are not those of quantize(x). */
 static int round_trip(const struct spec *s, size_t rows, size_t cols)
 {
-  static uint8_t packed[N * 8];
+  static uint8_t packed[N * 12];
   static float y[N], z[N];
   float sq[2][COLS], var[2][COLS];
   struct quant_rng rng = {.key = rng_derive(7, RNG_SITE, 1, 2, 3), .step = 9, .first_element = 1003};
@@ -130,7 +130,7 @@ static void test_sizes(void)
 
 static void test_non_finite(void)
 {
-  static uint8_t packed[N * 8];
+  static uint8_t packed[N * 12];
   static const float bad[] = {NAN, INFINITY, -INFINITY};
   static const char *const formats[] = {"e4m3", "e5m2", "int8", "uint4", "mxfp4", "nvfp4", "nvfp4exact", "binary"};
   int n_missed = 0;

@@ -44,7 +44,7 @@ struct reader {
 static int reader_open(struct reader *r, const char *path, struct err *e)
 {
   r->path = path;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would keep open() waiting for its writer */
   if (fd < 0)
     return err_set(e, "%s: %s", path, strerror(errno));
   struct stat st;

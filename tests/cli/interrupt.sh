@@ -28,7 +28,7 @@ interrupt TERM term train "${quick[@]}" --steps 100000000 --log term.jsonl
 
 cat >endless.lua <<'LUA'
 local bd = require "bitdial"
-local run = bd.run { data = "spirals", batch = 256, threads = 1 }
+local run = bd.run { data = "spirals", model = "small.lua", batch = 256, threads = 1 }
 run:train(100000000)
 print "not reached"
 LUA

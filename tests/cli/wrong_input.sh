@@ -27,30 +27,33 @@ make_set() {
   { printf '\0\0\10\1'; u32 16; values 16 4; } >set/t10k-labels-idx1-ubyte
 }
 train=(train --threads 1 --batch 16 --steps 5 --quiet)
+small=(--model ./small.lua)
 
 make_set
-run "${train[@]}" --data idx:set
+run "${train[@]}" "${small[@]}" --data idx:set
 is_status 0 "a good set of idx files"
 gzip -9 set/*
-run "${train[@]}" --data idx:set
+run "${train[@]}" "${small[@]}" --data idx:set
 is_status 0 "the same files in gzip"
 
 refused "a misspelt data set" "spirlas" "did you mean 'spirals'?" "${train[@]}" --data spirlas
-refused "a missing directory" "no-such-set" "no such directory" "${train[@]}" --data idx:no-such-set
+refused "a missing directory" "no-such-set" "no such directory" "${train[@]}" "${small[@]}" --data idx:no-such-set
+make_set; mkdir pipe && for name in set/*; do mkfifo "pipe/${name#set/}"; done
+refused "FIFOs in the place of files" "pipe/train-images-idx3-ubyte" "not a regular file" "${train[@]}" --data idx:pipe
 make_set; rm set/t10k-labels-idx1-ubyte
-refused "a missing file" "set/t10k-labels-idx1-ubyte" "no such file" "${train[@]}" --data idx:set
+refused "a missing file" "set/t10k-labels-idx1-ubyte" "no such file" "${train[@]}" "${small[@]}" --data idx:set
 make_set; head -c 100 set/train-images-idx3-ubyte >t && mv t set/train-images-idx3-ubyte
-refused "a truncated file" "set/train-images-idx3-ubyte" "truncated" "${train[@]}" --data idx:set
+refused "a truncated file" "set/train-images-idx3-ubyte" "truncated" "${train[@]}" "${small[@]}" --data idx:set
 make_set; gzip set/*; head -c 60 set/train-images-idx3-ubyte.gz >t && mv t set/train-images-idx3-ubyte.gz
-refused "a truncated gzip file" "set/train-images-idx3-ubyte.gz" "truncated" "${train[@]}" --data idx:set
+refused "a truncated gzip file" "set/train-images-idx3-ubyte.gz" "truncated" "${train[@]}" "${small[@]}" --data idx:set
 make_set; echo "not an idx file at all" >set/train-images-idx3-ubyte
-refused "a file of another kind" "set/train-images-idx3-ubyte" "not an idx file" "${train[@]}" --data idx:set
+refused "a file of another kind" "set/train-images-idx3-ubyte" "not an idx file" "${train[@]}" "${small[@]}" --data idx:set
 make_set; printf x >>set/train-labels-idx1-ubyte
-refused "a file with bytes too many" "set/train-labels-idx1-ubyte" "bytes follow" "${train[@]}" --data idx:set
+refused "a file with bytes too many" "set/train-labels-idx1-ubyte" "bytes follow" "${train[@]}" "${small[@]}" --data idx:set
 make_set; { printf '\0\0\10\1'; u32 63; values 63 4; } >set/train-labels-idx1-ubyte
-refused "counts that differ" "64 images" "63 labels" "${train[@]}" --data idx:set
+refused "counts that differ" "64 images" "63 labels" "${train[@]}" "${small[@]}" --data idx:set
 make_set; { printf '\0\0\10\1'; u32 16; values 16 5; } >set/t10k-labels-idx1-ubyte
-refused "a label out of range" "label 4" "0 to 3" "${train[@]}" --data idx:set
+refused "a label out of range" "label 4" "0 to 3" "${train[@]}" "${small[@]}" --data idx:set
 
 # -- places that cannot be written
 

@@ -4,7 +4,7 @@
 #include "data/idx.h"
 
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "tests/data/files.h"
 #include "tests/tap/tap.h"
@@ -88,6 +88,8 @@ static void damaged_plain(void)
   struct idx x;
   struct err e = {""};
   ok(idx_read(files_dir(), 2, 4, &x, &e) == -1 && strstr(e.msg, "not a regular file"), "a directory");
+  if (mkfifo(files_path("fifo"), 0600) == 0)
+    check_bad("fifo", 2, 4, "not a regular file", "a FIFO without a writer");
 }
 
 static void damaged_gzip(void)

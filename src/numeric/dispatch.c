@@ -78,6 +78,18 @@ kernel_fn *kernel_pick(const struct kernel_plan *p)
   return k ? k : kernel_scalar;
 }
 
+kernel_blocks_fn *kernel_pick_blocks(const struct kernel_plan *p, enum scale_rule rule, size_t block)
+{
+  pthread_once(&once, choose);
+#ifdef HAVE_X86_SIMD
+  if (isa == ISA_AVX512)
+    return kernel_blocks_avx512(p, rule, block);
+#else
+  (void)p, (void)rule, (void)block;
+#endif
+  return NULL;
+}
+
 float kernel_absmax(const float *x, size_t n, bool *non_finite)
 {
   pthread_once(&once, choose);

@@ -1,21 +1,6 @@
 /* AVX-512 kernels without sums for the grids that training uses most: saturating floats under a power of two, bf16,
  * and symmetric integers under any scale. The same results as kernel_scalar() in about half the operations of
- * kernel_avx512.c; a plan they do not cover goes there.
- *
- * Everything is in fp32 arithmetic that is exact, or rounded in one direction all the way. Below, a = |x|, q the
- * quantum at a, r the random integer.
- *   - Under a power of two the grid is scaled, not the number: no multiplications.
- *   - a + 2^23 q is a whole number of quanta, rounded; subtracting 2^23 q leaves it. Both are one fused multiply-add on
- *     the power of two at a, clamped at the least normal: "field" below.
- *   - To nearest even: that is all.
- *   - Stochastic, k = 16 or 8 bits: a is rounded to nearest even in units of q 2^-k the same way; the sum's low bits
- * are then the fraction, r is added to them as an integer, and the low k bits are cleared.
- *   - Stochastic, 32 bits: up when D + r >= 2^32. Let r' be r as a signed integer. For r' < 0 the result is
- *     q + floor_q(a + r' q 2^-32), otherwise floor_q(a + r' q 2^-32); that is exact although r' is converted to 24 bits
- *     toward minus infinity, because fractions that the lost bits could decide are multiples of them: D < 2^31 has at
- *     least as many zero bits as its size leaves (it is a 24-bit float), and D >= 2^31 is a multiple of 2^8. All three
- *     roundings go down, so they act as one.
- *   - Clamping a to the largest value first is the same as saturating the result. */
+ * kernel_avx512.c; a plan they do not cover goes there. lean_avx512.h says how they round. */
 #include "config.h"
 
 #include "numeric/kernel_simd.h"
@@ -25,114 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "numeric/philox_avx512.h"
+#include "numeric/lean_avx512.h"
 
 #define TARGET TARGET_AVX512
 #define INLINE INLINE_AVX512
-#define DOWN (_MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
-
-enum lean {
-  LEAN_FLOAT,  /* in units of x */
-  LEAN_WIDE,   /* bf16 at scale 1: rounding is an addition to the bits */
-  LEAN_SHIFT,  /* integers under a power of two, in units of x */
-  LEAN_DIVIDE, /* integers under another scale, in units of the scale */
-};
-
-struct constants {
-  __m512 max, least;    /* largest magnitude; least normal (floats), quantum (LEAN_SHIFT), 1 (LEAN_DIVIDE) */
-  __m512 to_whole;      /* times field: 2^23 units, a unit being a quantum or 2^-k of one */
-  __m512i to_fraction;  /* exponent field of 2^-32 quanta below that of field */
-  __m512 whole, unit32; /* integers: to_whole and to_fraction applied to the one quantum */
-  __m512 scale, inv, bound;
-  __m512i keep; /* clears the low k bits */
-};
-
-INLINE void constants_init(struct constants *c, const struct kernel_plan *p, enum lean kind, int random_bits)
-{
-  int k = random_bits == 32 ? 0 : random_bits, frac = kind == LEAN_FLOAT ? p->frac_bits : 0;
-  float unit = kind == LEAN_DIVIDE || kind == LEAN_WIDE ? 1 : p->scale;
-  float least = ldexpf(unit, (kind == LEAN_FLOAT ? p->min_field : p->quantum_field) - 127);
-  c->max = _mm512_set1_ps(p->max_value * unit);
-  c->least = _mm512_set1_ps(least);
-  c->to_whole = _mm512_set1_ps(ldexpf(1, 23 - frac - k));
-  c->to_fraction = _mm512_set1_epi32((frac + 32) << 23);
-  c->whole = _mm512_set1_ps(ldexpf(least, 23 - k));
-  c->unit32 = _mm512_set1_ps(ldexpf(least, -32));
-  c->scale = _mm512_set1_ps(p->scale);
-  c->inv = _mm512_set1_ps(p->inv_scale);
-  c->bound = _mm512_set1_ps(2 * (p->max_value + 1) * p->scale);
-  c->keep = _mm512_set1_epi32(-(1 << k));
-}
-
-/* fp32's exponents, 16 bits below the quantum. A NaN is kept from the addition. */
-INLINE __m512 round_wide(const struct constants *c, int random_bits, __m512 x, __m512i r)
-{
-  const __m512i sign = _mm512_set1_epi32((int)0x80000000u), drop = _mm512_set1_epi32(0xffff);
-  __m512 a = _mm512_min_ps(c->max, _mm512_abs_ps(x)); /* NaN passes as the second operand */
-  __m512i b = _mm512_castps_si512(a);
-  if (random_bits == 32)
-    r = _mm512_srli_epi32(r, 16);
-  if (random_bits == 0) /* half less one, and the last bit kept: to nearest even */
-    r = _mm512_add_epi32(_mm512_and_si512(_mm512_srli_epi32(b, 16), _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7fff));
-  __mmask16 ordered = _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q);
-  b = _mm512_mask_add_epi32(b, ordered, b, r);
-  b = _mm512_mask_andnot_epi32(_mm512_or_si512(b, _mm512_set1_epi32(0x400000)), ordered, drop, b);
-  return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(b, _mm512_castps_si512(x), sign, 0xF8));
-}
-
-/* |x| / scale, correctly rounded, at most max (see scaled() in kernel_avx512.c); 'bound' keeps Inf and what is far
- * above the maximum away from the remainder. */
-INLINE __m512 divided(const struct constants *c, __m512 a)
-{
-  a = _mm512_min_ps(c->bound, a);
-  __m512 q = _mm512_mul_ps(a, c->inv);
-  return _mm512_min_ps(c->max, _mm512_fmadd_ps(_mm512_fnmadd_ps(q, c->scale, a), c->inv, q));
-}
-
-INLINE __m512 round_magnitude(const struct constants *c, enum lean kind, int random_bits, __m512 x, __m512i r)
-{
-  __m512 a = _mm512_abs_ps(x), field = c->least;
-  a = kind == LEAN_DIVIDE ? divided(c, a) : _mm512_min_ps(c->max, a);
-  if (kind == LEAN_FLOAT)
-    field = _mm512_max_ps(c->least, _mm512_and_ps(a, _mm512_castsi512_ps(_mm512_set1_epi32(0x7f800000))));
-  if (random_bits == 32) {
-    __m512 signed_r = _mm512_cvt_roundepi32_ps(r, DOWN);
-    __m512i carry = _mm512_srli_epi32(r, 31); /* one more quantum in the sum below for r' < 0 */
-    if (kind == LEAN_FLOAT) {
-      __m512 unit = _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_castps_si512(field), c->to_fraction));
-      __m512 e = _mm512_fmadd_round_ps(signed_r, unit, a, DOWN);
-      __m512 whole = _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(c->to_whole), carry));
-      return _mm512_fnmadd_ps(field, c->to_whole, _mm512_fmadd_round_ps(field, whole, e, DOWN));
-    }
-    __m512 e = _mm512_fmadd_round_ps(signed_r, c->unit32, a, DOWN);
-    __m512 whole = _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(c->whole), carry));
-    return _mm512_sub_ps(_mm512_add_round_ps(e, whole, DOWN), c->whole);
-  }
-  __m512 s = kind == LEAN_FLOAT ? _mm512_fmadd_ps(field, c->to_whole, a) : _mm512_add_ps(a, c->whole);
-  if (random_bits == 0)
-    return kind == LEAN_FLOAT ? _mm512_fnmadd_ps(field, c->to_whole, s) : _mm512_sub_ps(s, c->whole);
-  /* a NaN's bits stay as they are in s */
-  __m512i bits = _mm512_castps_si512(s);
-  __mmask16 ordered = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
-  s = _mm512_castsi512_ps(_mm512_mask_and_epi32(bits, ordered, _mm512_add_epi32(bits, r), c->keep));
-  return kind == LEAN_FLOAT ? _mm512_fnmadd_ps(field, c->to_whole, s) : _mm512_sub_ps(s, c->whole);
-}
-
-INLINE __m512 round_vector(const struct constants *c, enum lean kind, int random_bits, __m512 x, __m512i r)
-{
-  const __m512i sign = _mm512_set1_epi32((int)0x80000000u);
-  if (kind == LEAN_WIDE)
-    return round_wide(c, random_bits, x, r);
-  __m512 m = round_magnitude(c, kind, random_bits, x, r);
-  __m512 y = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(m), _mm512_castps_si512(x), sign, 0xF8));
-  if (kind == LEAN_FLOAT)
-    return y;
-  /* integers have no -0; adding +0 rounds nothing */
-  return kind == LEAN_SHIFT ? _mm512_add_ps(y, _mm512_setzero_ps()) : _mm512_fmadd_ps(y, c->scale, _mm512_setzero_ps());
-}
-
-/* From here on it pays to write past the caches: the array and what it comes from do not fit the second level. */
-enum { STREAM_FROM = 1 << 20 };
 
 /* As run() in kernel_avx512.c. */
 INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0, enum lean kind,
@@ -234,8 +115,9 @@ static bool exponents_fit(const struct kernel_plan *p, float least, float max)
   return least * p->scale > 0x1p-60f && max * p->scale < 0x1p60f && least > 0x1p-40f && max < 0x1p40f;
 }
 
-static int lean_kind(const struct kernel_plan *p, int k)
+int kernel_avx512_lean_kind(const struct kernel_plan *p, int random_bits)
 {
+  int k = random_bits == 32 ? 0 : random_bits;
   float least = ldexpf(1, (p->uniform ? p->quantum_field : p->min_field) - 127);
   if (p->uniform) {
     bool symmetric = p->zero_point == 0 && p->code_lo == -p->code_hi && p->max_value == p->code_hi;
@@ -259,7 +141,7 @@ kernel_fn *kernel_avx512_lean(const struct kernel_plan *p, int random_bits)
       {shift_rne, shift_sr32, shift_sr16, shift_sr8},
       {divide_rne, divide_sr32, divide_sr16, divide_sr8},
   };
-  int kind = lean_kind(p, random_bits == 32 ? 0 : random_bits);
+  int kind = kernel_avx512_lean_kind(p, random_bits);
   return kind < 0 ? NULL : table[kind][kernel_simd_mode(p)];
 }
 

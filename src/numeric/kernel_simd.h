@@ -4,6 +4,15 @@
 
 #include "numeric/kernel.h"
 
+/* n elements, whole blocks, whose scales are powers of two by `rule`, found and applied in one pass, no sums. The
+ * plan's scale is not looked at. element0 is a multiple of 16. Returns how many elements are done: it stops before a
+ * block that it leaves to the caller, and may stop earlier. */
+typedef size_t kernel_blocks_fn(const struct kernel_plan *p, enum scale_rule rule, const float *x, float *y, size_t n,
+                                uint64_t element0);
+
+/* NULL where there is none for such blocks. */
+kernel_blocks_fn *kernel_pick_blocks(const struct kernel_plan *p, enum scale_rule rule, size_t block);
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAVE_X86_SIMD 1
 
@@ -14,9 +23,12 @@ kernel_fn *kernel_avx512(const struct kernel_plan *p);
 float kernel_absmax_avx2(const float *x, size_t n, bool *non_finite);
 float kernel_absmax_avx512(const float *x, size_t n, bool *non_finite);
 
+kernel_blocks_fn *kernel_blocks_avx512(const struct kernel_plan *p, enum scale_rule rule, size_t block);
+
 /* Parts of kernel_avx512(): every covered plan, and those with a shorter way when no sums are wanted. */
 kernel_fn *kernel_avx512_full(const struct kernel_plan *p);
 kernel_fn *kernel_avx512_lean(const struct kernel_plan *p, int random_bits); /* 0: to nearest even */
+int kernel_avx512_lean_kind(const struct kernel_plan *p, int random_bits);   /* -1: none */
 #endif
 
 /* 32, 16 or 8 random bits an element; 0: to nearest even; -1: another mode, which is left to the scalar kernel. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "numeric/kernel_simd.h"
 #include "numeric/quantize_impl.h"
 #include "numeric/round_odd.h"
 
@@ -56,7 +57,8 @@ static void take_draw(const struct quant_job *j, int draw, struct kernel_plan *p
 }
 
 /* What follows the kernel: codes are packed, or values brought to their final form. */
-static void finish(const struct quant_job *j, const struct kernel_plan *p, float post, float *y, size_t offset, size_t n)
+static void finish(const struct quant_job *j, const struct kernel_plan *p, float post, float *y, size_t offset,
+                   size_t n)
 {
   if (p->binary && p->scale == 0)
     memset(y, 0, n * sizeof *y);
@@ -167,14 +169,41 @@ static void group(const struct quant_job *j, size_t offset, size_t n, size_t col
     piece(j, &p, post, offset + at, n - at < PIECE ? n - at : PIECE, column + at, sums);
 }
 
+/* Whole blocks whose scales a kernel finds by itself. Returns how many of n elements it did. */
+static size_t whole_blocks(const struct quant_job *j, kernel_blocks_fn *kernel, size_t offset, size_t n)
+{
+  uint64_t element = j->rng[0].first_element + offset;
+  n -= n % j->group;
+  if (element % 16 || !n)
+    return 0;
+  struct kernel_plan p = j->plan;
+  take_draw(j, 0, &p);
+  return kernel(&p, j->spec->scale, j->x + offset, j->y[0] + offset, n, element);
+}
+
+static kernel_blocks_fn *blocks_kernel(const struct quant_job *j)
+{
+  bool clips = j->spec->clip > 0 && j->spec->clip != 1;
+  if (!j->group || j->sums || j->pack || j->n_draws > 1 || clips || j->nvfp4_exact)
+    return NULL;
+  return kernel_pick_blocks(&j->plan, j->spec->scale, j->group);
+}
+
 void quantize_one_row(const struct quant_job *j, size_t row)
 {
   struct row_sums sums = {0}, *want = j->sums ? &sums : NULL;
   size_t step = j->group ? j->group : j->cols;
   if (j->pack)
     pack_begin_row(j, row);
-  for (size_t c = 0; c < j->cols; c += step)
-    group(j, row * j->cols + c, j->cols - c < step ? j->cols - c : step, c, want);
+  kernel_blocks_fn *blocks = blocks_kernel(j);
+  for (size_t c = 0; c < j->cols;) {
+    if (blocks)
+      c += whole_blocks(j, blocks, row * j->cols + c, j->cols - c);
+    size_t n = j->cols - c < step ? j->cols - c : step; /* 0 when all is done */
+    if (n)
+      group(j, row * j->cols + c, n, c, want);
+    c += n;
+  }
   if (!want)
     return;
   flush_lanes(want);

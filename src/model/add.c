@@ -9,6 +9,10 @@ static int add_init(struct layer *l, const struct layer_setup *s, struct err *e)
   size_t a = shape_size(&l->in[0]), b = shape_size(&l->in[1]);
   if (a != b)
     return err_set(e, "%s adds %zu values of %s to %zu of %s", l->name, b, s->input_name[1], a, s->input_name[0]);
+  if (l->in[0].rank > 1 && l->in[1].rank > 1 && !shape_equal(&l->in[0], &l->in[1]))
+    return err_set(e, "%s adds %zu x %zu x %zu of %s to %zu x %zu x %zu of %s", l->name, l->in[1].dim[0],
+                   l->in[1].dim[1], l->in[1].dim[2], s->input_name[1], l->in[0].dim[0], l->in[0].dim[1],
+                   l->in[0].dim[2], s->input_name[0]);
   l->out = l->in[0];
   return 0;
 }

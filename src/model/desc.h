@@ -10,6 +10,7 @@
 
 #define DESC_NAME 32
 #define DESC_OPTIONS 12
+#define DESC_RANK 3
 
 struct desc_option {
   char key[DESC_NAME];
@@ -28,6 +29,8 @@ struct model_desc {
   char name[DESC_NAME];
   char loss[DESC_NAME]; /* "cross_entropy" */
   size_t n_inputs;      /* values a sample */
+  int input_rank;       /* of input_shape, whose product n_inputs is; 0: a flat list of values */
+  size_t input_shape[DESC_RANK]; /* e.g. channels, height, width */
   size_t n_outputs;     /* classes */
   struct layer_desc *layer;
   int n_layers;

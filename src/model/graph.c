@@ -21,6 +21,13 @@ static const char *source_name(const struct graph *g, int i)
   return i < 0 ? "the data" : g->layer[i].name;
 }
 
+static struct shape model_input(const struct model_desc *d)
+{
+  struct shape s = {.rank = d->input_rank};
+  memcpy(s.dim, d->input_shape, sizeof s.dim);
+  return d->input_rank ? s : shape_flat(d->n_inputs);
+}
+
 static int find_inputs(struct graph *g, struct layer *l, const struct layer_desc *d, struct err *e)
 {
   double other = l->type->n_inputs > 1 ? desc_option(d, "other", -2) : -1;
@@ -31,7 +38,7 @@ static int find_inputs(struct graph *g, struct layer *l, const struct layer_desc
     int from = l->input[k];
     if (from < -1 || from >= l->index)
       return err_set(e, "%s: its input %d is not a layer before it", l->name, k + 1);
-    l->in[k] = from < 0 ? shape_flat(g->desc.n_inputs) : g->layer[from].out;
+    l->in[k] = from < 0 ? model_input(&g->desc) : g->layer[from].out;
   }
   return 0;
 }
@@ -69,6 +76,9 @@ static int build_layers(struct graph *g, struct err *e)
     return err_set(e, "it has no layers");
   if (d->n_inputs < 1 || d->n_outputs < 1)
     return err_set(e, "%zu inputs and %zu outputs: both must be at least 1", d->n_inputs, d->n_outputs);
+  struct shape in = model_input(d);
+  if (d->input_rank < 0 || d->input_rank > LAYER_RANK || shape_size(&in) != d->n_inputs)
+    return err_set(e, "the shape of its input does not hold %zu values", d->n_inputs);
   g->n_layers = d->n_layers;
   g->layer = mem_alloc((size_t)d->n_layers * sizeof *g->layer);
   for (int i = 0; i < d->n_layers; i++)
@@ -108,12 +118,16 @@ static int place_params(struct graph *g, struct err *e)
 
 static int place_copies(struct graph *g, struct err *e)
 {
-  size_t n = 0, scratch_w = 0;
+  size_t n = 0, scratch_w = 0, scratch_parts = 0;
   for (int i = 0; i < g->n_layers; i++) {
-    n += g->layer[i].n_weight_copy;
-    scratch_w = g->layer[i].scratch_w > scratch_w ? g->layer[i].scratch_w : scratch_w;
+    const struct layer *l = &g->layer[i];
+    n += l->n_weight_copy;
+    scratch_w = l->scratch_w > scratch_w ? l->scratch_w : scratch_w;
+    scratch_parts = l->scratch_parts > scratch_parts ? l->scratch_parts : scratch_parts;
   }
-  g->copies_bytes = (n + scratch_w) * sizeof(float);
+  n = (n + 15) / 16 * 16; /* to cache lines */
+  scratch_w = (scratch_w + 15) / 16 * 16;
+  g->copies_bytes = (n + scratch_w + scratch_parts) * sizeof(float);
   g->copies = mem_buffer(g->copies_bytes, "quantized weights", e);
   if (!g->copies)
     return -1;
@@ -122,7 +136,8 @@ static int place_copies(struct graph *g, struct err *e)
     g->layer[i].copy.q = at;
     at += g->layer[i].n_weight_copy;
   }
-  g->scratch_w = at;
+  g->scratch_w = g->copies + n;
+  g->scratch_parts = g->scratch_w + scratch_w;
   return 0;
 }
 
@@ -153,9 +168,11 @@ void graph_free(struct graph *g)
 {
   if (!g)
     return;
-  for (int i = 0; i < g->n_layers; i++)
+  for (int i = 0; i < g->n_layers; i++) {
     for (int s = 0; s < SITE_COUNT; s++)
       quant_state_done(&g->layer[i].state[s]);
+    mem_free(g->layer[i].own);
+  }
   buffers_done(&g->buf);
   plan_done(&g->plan);
   mem_buffer_free(g->weights);
@@ -176,6 +193,7 @@ int graph_reserve(struct graph *g, size_t max_rows, struct err *e)
     return -1;
   buffers_done(&g->buf);
   b.scratch.w = g->scratch_w;
+  b.scratch.parts = g->scratch_parts;
   g->buf = b;
   g->rows = 0;
   buffers_bind(g);
@@ -230,4 +248,11 @@ void graph_weights_changed(struct graph *g)
 {
   for (int i = 0; i < g->n_layers; i++)
     g->layer[i].copy.valid = false;
+}
+
+void graph_commit(struct graph *g)
+{
+  for (int i = 0; i < g->n_layers; i++)
+    if (g->layer[i].type->commit)
+      g->layer[i].type->commit(&g->layer[i]);
 }

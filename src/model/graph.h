@@ -23,6 +23,8 @@ struct param {
   int layer;
   uint32_t tensor; /* number in random counters; stable for a given description */
   bool decays;     /* weight decay applies (weights, not biases) */
+  bool trained;    /* else a buffer: state that has no gradient (it stays 0) and that no optimizer touches, as the
+                      running statistics of a batch norm */
 };
 
 /* Sums of one layer's backward product for the streaming estimate (THEORY section 10); all of the batch of b samples.
@@ -66,6 +68,10 @@ const char *graph_layer_kind(const struct graph *g, int layer);
 
 /* Tells the graph that weights changed, so that quantized copies are made anew at the next pass. */
 void graph_weights_changed(struct graph *g);
+
+/* The step is done: what its forward passes in training measured (running statistics) goes into the buffers. A step
+ * that is undone is never committed, and the next one forgets what it measured. */
+void graph_commit(struct graph *g);
 
 struct loss_result {
   double loss; /* mean over the rows */

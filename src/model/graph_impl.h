@@ -32,6 +32,7 @@ struct graph {
   float *weights, *gradients;
   float *copies;    /* quantized weights, one behind the other */
   float *scratch_w; /* behind them: room for the largest once more */
+  float *scratch_parts; /* and for what layers sum in parts */
   size_t copies_bytes;
   const struct loss_type *loss;
   struct graph_plan plan;

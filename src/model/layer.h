@@ -10,7 +10,9 @@
 #include "numeric/quantize.h"
 
 #define LAYER_INPUTS 2 /* a residual sum has two */
-#define LAYER_RANK 3
+#define LAYER_RANK DESC_RANK
+/* Parts of a batch that are summed apart, whatever the number of threads; no more threads than that are used there. */
+#define LAYER_PARTS 16
 
 /* Of one sample: {784}, {1, 28, 28}, {tokens, width}. */
 struct shape {
@@ -18,6 +20,7 @@ struct shape {
   size_t dim[LAYER_RANK];
 };
 size_t shape_size(const struct shape *s);
+bool shape_equal(const struct shape *a, const struct shape *b);
 struct shape shape_flat(size_t n);
 
 /* Working memory shared by all layers, one at a time; each buffer as large as the largest need. */
@@ -25,6 +28,7 @@ struct scratch {
   float *x; /* rows x layer.scratch_x: quantized X */
   float *g; /* rows x layer.scratch_g: quantized G */
   float *w; /* layer.scratch_w: W of the backward product's own draw */
+  float *parts; /* layer.scratch_parts */
   float *x_sq, *x_var, *g_sq, *g_var; /* rows x layer.scratch_rows each: row sums */
 };
 
@@ -50,7 +54,8 @@ struct layer {
   uint32_t tensor; /* number of its activations in random counters; its parameters follow */
 
   /* Needs, set by init(). */
-  size_t scratch_x, scratch_g, scratch_w, scratch_rows, n_weight_copy;
+  size_t scratch_x, scratch_g, scratch_w, scratch_rows, scratch_parts, n_weight_copy;
+  void *own; /* what the kind keeps for itself, from mem_alloc(); the graph frees it */
 
   /* Buffers, placed by the graph. y may be the input's own buffer where the type is in_place. */
   const float *x[LAYER_INPUTS];
@@ -96,9 +101,12 @@ struct layer_type {
   void (*forward)(struct layer *l, const struct layer_call *c);
   /* Reads dy; writes or adds to dx[], sets or adds to the parameters' gradients. */
   void (*backward)(struct layer *l, const struct layer_call *c);
+  void (*commit)(struct layer *l); /* graph_commit(); NULL: it has no buffers */
 };
 
-extern const struct layer_type linear_type, relu_type, add_type;
+extern const struct layer_type linear_type, conv2d_type, relu_type, gelu_type, silu_type;
+extern const struct layer_type maxpool2d_type, avgpool2d_type, batch_norm1d_type, batch_norm2d_type;
+extern const struct layer_type dropout_type, flatten_type, add_type;
 
 extern const struct layer_type *const layer_types[]; /* NULL-terminated */
 const struct layer_type *layer_type_find(const char *name, struct err *e) ERR_MUST_CHECK;
@@ -107,12 +115,29 @@ const struct layer_type *layer_type_find(const char *name, struct err *e) ERR_MU
  * an option that must be. */
 int layer_size_option(const struct layer *l, const struct layer_setup *s, const char *key, size_t otherwise,
                       size_t *out, struct err *e) ERR_MUST_CHECK;
+/* The same for an option that is a number in [least, most]. */
+int layer_real_option(const struct layer *l, const struct layer_setup *s, const char *key, double otherwise,
+                      double least, double most, double *out, struct err *e) ERR_MUST_CHECK;
+/* in[0] as an image: channels x height x width. */
+int layer_image_input(const struct layer *l, const struct layer_setup *s, struct err *e) ERR_MUST_CHECK;
 int layer_check_options(const struct layer_type *t, const struct layer_desc *d, struct err *e) ERR_MUST_CHECK;
 void layer_add_param(struct layer *l, const struct layer_setup *s, const char *leaf, int rank, const size_t *shape,
                      bool decays);
+/* State beside the parameters: saved with them, never trained. */
+void layer_add_buffer(struct layer *l, const struct layer_setup *s, const char *leaf, size_t n);
 
 /* Uniform in [-bound, bound): PyTorch's default for linear and convolution with bound = 1/sqrt(fan in). */
 void param_init_uniform(struct param *p, uint64_t seed, double bound);
+
+/* Training alone moves what is carried from step to step: scale histories, running statistics. */
+bool pass_trains(const struct pass *p);
+
+/* Part `i` of `n` of the rows 0 .. rows-1: [begin, end). A function of these three alone. */
+struct row_range {
+  size_t begin, end;
+};
+struct row_range layer_part(size_t rows, size_t n, size_t i);
+size_t layer_n_parts(size_t rows); /* LAYER_PARTS, or fewer where there are not as many rows */
 
 /* A site at work. Returns `x` itself where the spec passes values unchanged, else `out`, filled. Evaluation rounds
  * stochastic specs to nearest even. `rng_site` names the draw: the site's own, or that of the one it shares with.

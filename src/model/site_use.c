@@ -16,7 +16,7 @@ static struct spec spec_in_pass(const struct spec *s, const struct pass *p)
 
 /* Training alone moves a scale's history: evaluation and probes read a copy of it, without the residual, and a weight
  * that they quantized may not stand in for training's own. */
-static bool pass_trains(const struct pass *p)
+bool pass_trains(const struct pass *p)
 {
   return !p->evaluate && p->stream == RNG_SITE;
 }

@@ -25,7 +25,11 @@
 /* Names given to layers that have none: PyTorch's usual ones. */
 static const char *name_stem(const char *kind)
 {
-  return strcmp(kind, "linear") == 0 ? "fc" : kind;
+  static const char *const stems[][2] = {{"linear", "fc"}, {"conv2d", "conv"}, {"batch_norm2d", "bn"}};
+  for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
+    if (strcmp(kind, stems[i][0]) == 0)
+      return stems[i][1];
+  return kind;
 }
 
 static bool is_layer(lua_State *L, int index)
@@ -133,6 +137,19 @@ static void push_options(lua_State *L, const struct reading *r)
   }
 }
 
+/* The layer before `l` whose name is at the top of the stack. */
+static int find_layer(lua_State *L, const struct reading *r, const struct layer_desc *l, const char *key)
+{
+  const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  if (!name)
+    return luaL_error(L, "%s: layer %s: %s is a %s; it must be the name of a layer before it", r->path, l->name, key,
+                      luaL_typename(L, -1));
+  for (int i = 0; i < r->out->n_layers - 1; i++)
+    if (strcmp(r->out->layer[i].name, name) == 0)
+      return i;
+  return luaL_error(L, "%s: layer %s: %s = \"%s\" names no layer before it", r->path, l->name, key, name);
+}
+
 static double option_number(lua_State *L, const struct reading *r, const struct layer_desc *l, const char *key)
 {
   if (lua_isboolean(L, -1))
@@ -140,11 +157,7 @@ static double option_number(lua_State *L, const struct reading *r, const struct 
   if (lua_type(L, -1) == LUA_TNUMBER)
     return lua_tonumber(L, -1);
   if (lua_type(L, -1) == LUA_TSTRING) /* another layer, by name */
-    for (int i = 0; i < r->out->n_layers - 1; i++)
-      if (strcmp(r->out->layer[i].name, lua_tostring(L, -1)) == 0)
-        return i;
-  if (lua_type(L, -1) == LUA_TSTRING)
-    luaL_error(L, "%s: layer %s: %s = \"%s\" names no layer before it", r->path, l->name, key, lua_tostring(L, -1));
+    return find_layer(L, r, l, key);
   luaL_error(L, "%s: layer %s: %s is a %s; it must be a number", r->path, l->name, key, luaL_typename(L, -1));
   return 0;
 }
@@ -156,8 +169,10 @@ static void read_layer_options(lua_State *L, const struct reading *r, const stru
   lua_pushnil(L);
   while (lua_next(L, at)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-    bool own = strcmp(key, "kind") == 0 || strcmp(key, "name") == 0;
+    bool own = strcmp(key, "kind") == 0 || strcmp(key, "name") == 0 || strcmp(key, "input") == 0;
     struct err e;
+    if (strcmp(key, "input") == 0)
+      l->input = find_layer(L, r, l, key);
     if (!own && names_find("option", key, t->options, &e) < 0)
       luaL_error(L, "%s: layer %s: %s", r->path, l->name, e.msg);
     if (!own)
@@ -251,9 +266,35 @@ static size_t read_size(lua_State *L, const struct reading *r, int at, const cha
   return (size_t)(own ? own : given);
 }
 
+/* inputs = { 1, 28, 28 }: a shape, whose product then stands in its place. */
+static void read_input_shape(lua_State *L, const struct reading *r, int at)
+{
+  struct model_desc *d = r->out;
+  if (lua_getfield(L, at, "inputs") == LUA_TTABLE) {
+    lua_Integer rank = luaL_len(L, -1), n = 1;
+    if (rank < 1 || rank > DESC_RANK)
+      luaL_error(L, "%s: inputs has %d dimensions; 1 to %d are possible", r->path, (int)rank, DESC_RANK);
+    for (int i = 0; i < rank; i++) {
+      int is_int;
+      lua_geti(L, -1, i + 1);
+      lua_Integer size = lua_tointegerx(L, -1, &is_int);
+      if (!is_int || size < 1 || size > INT32_MAX / n)
+        luaL_error(L, "%s: dimension %d of inputs must be a whole number of at least 1", r->path, i + 1);
+      d->input_shape[i] = (size_t)size;
+      n *= size;
+      lua_pop(L, 1);
+    }
+    d->input_rank = (int)rank;
+    lua_pushinteger(L, n);
+    lua_setfield(L, at, "inputs");
+  }
+  lua_pop(L, 1);
+}
+
 static void read_sizes(lua_State *L, const struct reading *r, int at)
 {
   struct model_desc *d = r->out;
+  read_input_shape(L, r, at);
   d->n_inputs = read_size(L, r, at, "inputs", "inputs");
   if (d->n_inputs == 0)
     luaL_error(L, "%s: how many inputs? Say so in the file (inputs = 784)", r->path);

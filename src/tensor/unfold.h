@@ -34,7 +34,7 @@ static inline bool window_is_plain(const struct window *w)
  * window_size() x window_positions(). */
 void unfold(const struct window *w, const float *restrict image, float *restrict out);
 
-/* The transpose of unfold(): adds every value to the place of the image that it was, or would have been, copied from. */
+/* The transpose of unfold(): adds every value to the place of the image that unfold() copies from, if there is one. */
 void fold_add(const struct window *w, const float *restrict in, float *restrict image);
 
 /* out[position] = sum over the window of a map of one channel, padding counting as zero; w->channels is not read. */

@@ -130,7 +130,8 @@ static void check_differences(void)
     worst = fmax(worst, fabs(slope - graph_gradients(g)[i]));
     size = fmax(size, fabs(slope));
   }
-  ok(size > 0.01 && worst < 1e-6, "gradient against central differences: within %.2g of values up to %.2g", worst, size);
+  ok(size > 0.01 && worst < 1e-6, "gradient against central differences: within %.2g of values up to %.2g", worst,
+     size);
   mem_free(w);
   mem_free(x);
   mem_free(t);
@@ -207,7 +208,7 @@ static void check_messages(void)
   strcpy(d.layer[1].kind, "rleu");
   refused(&d, "did you mean \"relu\"", "an unknown kind");
   strcpy(d.layer[1].kind, "zebra-crossing");
-  refused(&d, "there are: linear relu", "an unknown kind near nothing");
+  refused(&d, "there are: linear conv2d relu", "an unknown kind near nothing");
   strcpy(d.layer[1].kind, "relu");
   desc_set_option(&d.layer[0], "biass", 1);
   refused(&d, "did you mean \"bias\"", "an unknown option");
@@ -308,7 +309,8 @@ static void check_init(void)
   }
   /* uniform(-a, a): variance a^2/3; five standard errors of mean and of variance (a^4 4/45 / n) */
   is_close(sum / (double)p->n, 0, 5 * bound / sqrt(3.0 * (double)p->n), "initial weights have mean 0");
-  is_close(sq / (double)p->n, bound * bound / 3, 5 * bound * bound * sqrt(4.0 / 45 / (double)p->n), "variance 1/(3 in)");
+  is_close(sq / (double)p->n, bound * bound / 3, 5 * bound * bound * sqrt(4.0 / 45 / (double)p->n),
+           "variance 1/(3 in)");
   ok(most <= bound && most > 0.999 * bound, "and the bound 1/sqrt(in)");
   ok(memcmp(graph_weights(g), graph_weights(again), graph_n_weights(g) * 4) == 0, "the same from the same seed");
   graph_free(again);

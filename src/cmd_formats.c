@@ -23,9 +23,9 @@ const struct cmd_option formats_options[] = {
     {0},
 };
 
-const char formats_details[] =
-    "Any eXmY is a format, with ieee, fn, fin or fnuz behind it where wanted; so are int2 to int16, uint2 to uint16 and "
-    "q(WL,FL), fixed point of WL bits of which FL are behind the point.";
+const char formats_details[] = "Any eXmY is a format, with ieee, fn, fin or fnuz behind it where wanted; so are int2 "
+                               "to int16, uint2 to uint16 and "
+                               "q(WL,FL), fixed point of WL bits of which FL are behind the point.";
 
 enum { LINE_WIDTH = 72, MAX_LISTED_BITS = 8 };
 
@@ -114,8 +114,9 @@ static void list_all(struct str *out)
   for (size_t i = 0; i < format_count(); i++)
     list_row(out, format_at(i));
   str_addc(out, '\n');
-  text_wrap(out, 0, 0, "largest and smallest are magnitudes at scale 1, bits those of an element with its share of the "
-                       "block's scale.");
+  text_wrap(out, 0, 0,
+            "largest and smallest are magnitudes at scale 1, bits those of an element with its share of the "
+            "block's scale.");
   text_wrap(out, 0, 0, formats_details);
 }
 

@@ -18,20 +18,32 @@
 #include "numeric/scale.h"
 
 enum {
-  OPT_FORMAT, OPT_MODE, OPT_SCALE, OPT_ZERO_POINT, OPT_SATURATE, OPT_NO_SATURATE, OPT_SUBNORMALS, OPT_RANDOM_BITS,
-  OPT_RANDOM_COLUMN, OPT_SEED, OPT_EPS, OPT_BITS,
+  OPT_FORMAT,
+  OPT_MODE,
+  OPT_SCALE,
+  OPT_ZERO_POINT,
+  OPT_SATURATE,
+  OPT_NO_SATURATE,
+  OPT_SUBNORMALS,
+  OPT_RANDOM_BITS,
+  OPT_RANDOM_COLUMN,
+  OPT_SEED,
+  OPT_EPS,
+  OPT_BITS,
 };
 
 const struct cmd_option round_options[] = {
     [OPT_FORMAT] = {"format", "F", "number format to round to; `bitdial formats` lists them"},
-    [OPT_MODE] = {"mode", "M", "rounding mode: rne (default), rna, rtz, ru, rd, ro, rne_code, sr, sr_ff, sr_f, sr_c, "
-                               "sr_eq, sr_eps, signed_sr_eps, qr"},
+    [OPT_MODE] = {"mode", "M",
+                  "rounding mode: rne (default), rna, rtz, ru, rd, ro, rne_code, sr, sr_ff, sr_f, sr_c, "
+                  "sr_eq, sr_eps, signed_sr_eps, qr"},
     [OPT_SCALE] = {"scale", "S", "scale: x / S is rounded and multiplied by S (default 1)"},
     [OPT_ZERO_POINT] = {"zero-point", "Z", "zero point of uintN; intN with a zero point other than 0 is uintN"},
     [OPT_SATURATE] = {"saturate", NULL, "what is too large becomes the largest finite value (default)"},
     [OPT_NO_SATURATE] = {"no-saturate", NULL, "what is too large becomes Inf, or NaN where the format has no Inf"},
     [OPT_SUBNORMALS] = {"subnormals", "full|flush", "keep subnormal results (default) or make them zero"},
-    [OPT_RANDOM_BITS] = {"random-bits", "K", "random bits an element: 32 (default), 16 or 8; sr_ff, sr_f, sr_c: 1 to 32"},
+    [OPT_RANDOM_BITS] = {"random-bits", "K",
+                         "random bits an element: 32 (default), 16 or 8; sr_ff, sr_f, sr_c: 1 to 32"},
     [OPT_RANDOM_COLUMN] = {"random-column", NULL, "each line has a second field, the random integer to use, below 2^K"},
     [OPT_SEED] = {"seed", "N", "seed of the random numbers where there is no random column (default 1)"},
     [OPT_EPS] = {"eps", "E", "eps of sr_eps and signed_sr_eps, in ulp (default 0)"},
@@ -39,10 +51,11 @@ const struct cmd_option round_options[] = {
     {0},
 };
 
-const char round_details[] =
-    "Reads one number a line, decimal or C hexadecimal, and prints one number a line in the same notation; every NaN is "
-    "printed alike. Blank lines and what follows a # are skipped. In block formats as many numbers as a block has share "
-    "a scale. Stops at the first line that is wrong, naming it: exit status 1.";
+const char round_details[] = "Reads one number a line, decimal or C hexadecimal, and prints one number a line in the "
+                             "same notation; every NaN is "
+                             "printed alike. Blank lines and what follows a # are skipped. In block formats as many "
+                             "numbers as a block has share "
+                             "a scale. Stops at the first line that is wrong, naming it: exit status 1.";
 
 enum { BATCH = RANDOM_BUFFER, MAX_LINE = 4096, CACHE = 4096 };
 enum notation { DECIMAL, HEX_FLOAT, BITS };

@@ -19,11 +19,11 @@
 
 /* Names that are listed, in that order; what they mean comes from the tables and rules below. */
 static const char *const listed[] = {
-    "fp32",      "tf32",      "bf16",      "fp16",      "e5m2",   "e5m2fnuz", "e4m3",   "e4m3fnuz", "e4m3b11fnuz",
-    "e4m3fin",   "e4m2",      "e4m1",      "e4m0",      "e3m2",   "e2m3",     "e2m1",   "int16",    "int8",
-    "int7",      "int6",      "int5",      "int4",      "int3",   "int2",     "uint16", "uint8",    "uint4",
-    "uint2",     "q(8,4)",    "ternary",   "binary",    "mxfp8e4m3", "mxfp8e5m2", "mxfp6e3m2", "mxfp6e2m3", "mxfp4",
-    "mxint8",    "mxint8full", "nvfp4",    "nvfp4exact",
+    "fp32",        "tf32",      "bf16",      "fp16",  "e5m2",   "e5m2fnuz",   "e4m3",   "e4m3fnuz",
+    "e4m3b11fnuz", "e4m3fin",   "e4m2",      "e4m1",  "e4m0",   "e3m2",       "e2m3",   "e2m1",
+    "int16",       "int8",      "int7",      "int6",  "int5",   "int4",       "int3",   "int2",
+    "uint16",      "uint8",     "uint4",     "uint2", "q(8,4)", "ternary",    "binary", "mxfp8e4m3",
+    "mxfp8e5m2",   "mxfp6e3m2", "mxfp6e2m3", "mxfp4", "mxint8", "mxint8full", "nvfp4",  "nvfp4exact",
 };
 
 /* Floats whose name does not follow from the rule; alias: other names, one space between. */
@@ -52,14 +52,10 @@ static const struct block_name {
   const char *name, *alias, *element, *scale_rule;
   int block;
 } block_names[] = {
-    {"mxfp8e4m3", "mxfp8", "e4m3", "rceil", 32},
-    {"mxfp8e5m2", "", "e5m2", "rceil", 32},
-    {"mxfp6e3m2", "", "e3m2", "rceil", 32},
-    {"mxfp6e2m3", "mxfp6", "e2m3", "rceil", 32},
-    {"mxfp4", "mxfp4e2m1", "e2m1", "rceil", 32},
-    {"mxint8", "mxint8sym", "q(8,6)sym", "rceil", 32},
-    {"mxint8full", "", "q(8,6)", "rceil", 32},
-    {"nvfp4", "nvfp4tef32", "e2m1", "nvfp4", 16},
+    {"mxfp8e4m3", "mxfp8", "e4m3", "rceil", 32}, {"mxfp8e5m2", "", "e5m2", "rceil", 32},
+    {"mxfp6e3m2", "", "e3m2", "rceil", 32},      {"mxfp6e2m3", "mxfp6", "e2m3", "rceil", 32},
+    {"mxfp4", "mxfp4e2m1", "e2m1", "rceil", 32}, {"mxint8", "mxint8sym", "q(8,6)sym", "rceil", 32},
+    {"mxint8full", "", "q(8,6)", "rceil", 32},   {"nvfp4", "nvfp4tef32", "e2m1", "nvfp4", 16},
     {"nvfp4exact", "", "e2m1", "nvfp4", 16},
 };
 

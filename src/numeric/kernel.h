@@ -22,30 +22,30 @@ enum { KERNEL_LANES = 16 }; /* partial sums: lane = column in the row mod 16 */
 
 struct kernel_plan {
   /* grid, in units of the scale */
-  bool uniform;        /* integers and fixed point (-0 becomes +0); else floating point */
-  bool binary;         /* the grid is -1, 1; neither of the above */
-  int min_field;       /* floats: emin + 127 */
-  int frac_bits;       /* floats */
-  int quantum_field;   /* uniform: exponent field of the step */
-  float max_value;     /* largest magnitude (floats, symmetric codes) */
+  bool uniform;           /* integers and fixed point (-0 becomes +0); else floating point */
+  bool binary;            /* the grid is -1, 1; neither of the above */
+  int min_field;          /* floats: emin + 127 */
+  int frac_bits;          /* floats */
+  int quantum_field;      /* uniform: exponent field of the step */
+  float max_value;        /* largest magnitude (floats, symmetric codes) */
   float code_lo, code_hi; /* uniform: range in value units, after the zero point is added */
   float zero_point;
-  float overflow;      /* what exceeds max_value becomes: max_value when saturating, else Inf or NaN */
-  bool no_neg_zero;    /* fnuz */
-  float flush_below;   /* subnormals to zero: results of smaller magnitude; 0: keep */
+  float overflow;    /* what exceeds max_value becomes: max_value when saturating, else Inf or NaN */
+  bool no_neg_zero;  /* fnuz */
+  float flush_below; /* subnormals to zero: results of smaller magnitude; 0: keep */
   /* rounding */
   enum rounding rounding;
-  int k_bits;          /* random bits that the mode uses, 1..32 */
-  uint32_t eps;        /* of the eps modes, in 2^-32 */
-  uint32_t shift;      /* quasi-random: the tensor's random shift, in 2^-32 */
-  uint64_t cols;       /* quasi-random: columns of the matrix */
+  int k_bits;     /* random bits that the mode uses, 1..32 */
+  uint32_t eps;   /* of the eps modes, in 2^-32 */
+  uint32_t shift; /* quasi-random: the tensor's random shift, in 2^-32 */
+  uint64_t cols;  /* quasi-random: columns of the matrix */
   /* scale */
   float scale, inv_scale; /* inv_scale: the rounded reciprocal, exact for a power of two */
   bool scale_is_pow2;     /* t = x * inv_scale, no division (NVFP4 multiplies by any inv_scale) */
   /* random numbers */
   struct rng_key key;
   uint64_t step;
-  int draw_bits;       /* 32, 16 or 8 of the stream an element; 0: deterministic */
+  int draw_bits; /* 32, 16 or 8 of the stream an element; 0: deterministic */
 };
 
 /* Sums by lane, added to; NULL members are not wanted. var is in units of the scale squared. */
@@ -60,7 +60,8 @@ typedef void kernel_fn(const struct kernel_plan *p, const float *x, float *y, si
 
 kernel_fn kernel_scalar;
 
-/* As kernel_scalar() with a scale for each element, divided by; var comes times the scale squared. scale_of may be NULL. */
+/* As kernel_scalar() with a scale for each element, divided by; var comes times the scale squared. scale_of may be
+ * NULL. */
 void kernel_columns(const struct kernel_plan *p, const float *scale_of, const float *x, float *y, size_t n,
                     uint64_t element0, unsigned lane0, struct kernel_sums *sums);
 

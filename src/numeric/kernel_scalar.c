@@ -1,5 +1,5 @@
-/* The scalar reference of every quantizer: plain C, integer arithmetic on the bits of fp32. Loops are made once for each
- * rounding mode, so that the mode is a constant inside them. */
+/* The scalar reference of every quantizer: plain C, integer arithmetic on the bits of fp32. Loops are made once for
+ * each rounding mode, so that the mode is a constant inside them. */
 #include "config.h"
 
 #include "numeric/kernel.h"
@@ -148,8 +148,8 @@ INLINE float in_range(const struct kernel_plan *p, enum rounding mode, float mag
   return float_of(bits_of(magnitude) | sign);
 }
 
-/* Var[q] in units of the scale squared: (t - lo)(hi - t) where P(up) is the fraction, P(1-P)(hi - lo)^2 where it is not.
- * The order of the operations is part of the definition. */
+/* Var[q] in units of the scale squared: (t - lo)(hi - t) where P(up) is the fraction, P(1-P)(hi - lo)^2 where it is
+ * not. The order of the operations is part of the definition. */
 INLINE float variance_of(const struct kernel_plan *p, enum rounding mode, const struct split *s, float t)
 {
   float a = fabsf(t), q = scale_quanta(1, s->quantum), lo = scale_quanta(s->i, s->quantum);

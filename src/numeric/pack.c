@@ -98,7 +98,9 @@ static uint32_t code_of(const struct format *f, float t, float zero_point)
   if (f->family == FORMAT_BINARY)
     return t >= 0;
   float v = ldexpf(t, f->fixed_frac_bits) + zero_point;
-  v = v > (float)f->code_max ? (float)f->code_max : v > (float)f->code_min ? v : (float)f->code_min; /* NaN: the least */
+  v = v > (float)f->code_max   ? (float)f->code_max
+      : v > (float)f->code_min ? v
+                               : (float)f->code_min; /* NaN: the least */
   return (uint32_t)lrintf(v) & ((1u << f->total_bits) - 1);
 }
 
@@ -263,7 +265,12 @@ static void unpack_rows(void *ctx, size_t begin, size_t end, int worker)
 
 void unpack(const struct spec *s, const void *in, size_t rows, size_t cols, float *y, struct pool *pool)
 {
-  struct unpack_job j = {.spec = s, .grid = element_of(s), .in = in, .rows = rows, .cols = cols, .y = y,
+  struct unpack_job j = {.spec = s,
+                         .grid = element_of(s),
+                         .in = in,
+                         .rows = rows,
+                         .cols = cols,
+                         .y = y,
                          .nvfp4_exact = strcmp(s->format->name, "nvfp4exact") == 0};
   if (!rows || !cols)
     return;

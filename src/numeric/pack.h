@@ -1,8 +1,8 @@
 /* Packing: a matrix stored at its format's width, codes and scales, instead of 4 bytes an element. What unpack() gives
  * is what quantize() gives, to the bit.
  *
- * Layout: for each row its codes, one after another, least significant bit first, each row beginning at a byte; then the
- * scales. Formats of 16 bits or fewer whose scale is one a tensor, row or block. */
+ * Layout: for each row its codes, one after another, least significant bit first, each row beginning at a byte; then
+ * the scales. Formats of 16 bits or fewer whose scale is one a tensor, row or block. */
 #ifndef NUMERIC_PACK_H
 #define NUMERIC_PACK_H
 

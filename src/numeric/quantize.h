@@ -43,8 +43,8 @@ void quant_state_done(struct quant_state *st);
 void quantize(const struct spec *s, const float *x, size_t rows, size_t cols, const struct quant_rng *rng, float *y,
               const struct quant_sums *sums, struct quant_state *state, struct pool *pool, struct quant_info *info);
 
-/* Two independent draws of one read: y[i] is what quantize() gives with rng[i]; neither is x. The sums hold for both. The
- * spec has no error feedback. */
+/* Two independent draws of one read: y[i] is what quantize() gives with rng[i]; neither is x. The sums hold for both.
+ * The spec has no error feedback. */
 void quantize_two(const struct spec *s, const float *x, size_t rows, size_t cols, const struct quant_rng rng[2],
                   float *const y[2], const struct quant_sums *sums, struct quant_state *state, struct pool *pool,
                   struct quant_info *info);

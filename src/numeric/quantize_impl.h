@@ -12,7 +12,7 @@ enum { MAX_DRAWS = 2 };
 
 /* Where the codes and scales of pack() go. */
 struct pack_target {
-  uint8_t *codes;       /* rows of row_bytes */
+  uint8_t *codes; /* rows of row_bytes */
   size_t row_bytes;
   uint8_t *group_scales;
   size_t groups_a_row;
@@ -31,7 +31,7 @@ struct quant_job {
   struct kernel_plan plan; /* with the tensor's scale; groups make their own copy */
   size_t group;            /* elements with a scale of their own, along a row; 0: the tensor has one */
   const float *column_scale;
-  float nvfp4_amax;        /* of the tensor */
+  float nvfp4_amax; /* of the tensor */
   bool nvfp4_exact;
   const struct pack_target *pack; /* codes instead of y; NULL: y */
 };
@@ -45,7 +45,8 @@ void quantize_one_row(const struct quant_job *j, size_t row);
 /* n elements from `offset` under the tensor's one scale, no sums. */
 void quantize_flat(const struct quant_job *j, size_t offset, size_t n);
 
-/* The plan of the group of n elements at offset; *post: a second factor of the result (NVFP4's tensor scale), else 1. */
+/* The plan of the group of n elements at offset; *post: a second factor of the result (NVFP4's tensor scale), else 1.
+ */
 void quantize_group_plan(const struct quant_job *j, size_t offset, size_t n, struct kernel_plan *p, float *post);
 
 /* Codes of n elements of the row-major tensor from `offset`; y: their values times the plan's scale, nothing else. */
@@ -62,10 +63,10 @@ void quantize_silence_zeros(struct kernel_plan *p, const struct scale_input *in)
 
 /* NVFP4 (NUMERICS section 5): E4M3 scale of a block, code and value, and the factors that go with it. */
 struct nvfp4_scale {
-  float block;   /* E4M3 */
-  float tensor;  /* amax / 2688 */
-  float encode;  /* t = x * encode, in fp32 (nvfp4) */
-  double exact;  /* t = x / exact (nvfp4exact); 0: all zeros */
+  float block;  /* E4M3 */
+  float tensor; /* amax / 2688 */
+  float encode; /* t = x * encode, in fp32 (nvfp4) */
+  double exact; /* t = x / exact (nvfp4exact); 0: all zeros */
 };
 struct nvfp4_scale nvfp4_scale_of(float amax_tensor, float amax_block, bool exact);
 

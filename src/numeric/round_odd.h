@@ -1,4 +1,5 @@
-/* double to float, rounded to odd: a later rounding to fewer bits decides as from the double (Boldo, Melquiond 2008). */
+/* double to float, rounded to odd: a later rounding to fewer bits decides as from the double (Boldo, Melquiond 2008).
+ */
 #ifndef NUMERIC_ROUND_ODD_H
 #define NUMERIC_ROUND_ODD_H
 

@@ -1,5 +1,5 @@
-/* The scale of a group of numbers, by rule (NUMERICS sections 4 and 5). Exponents come from the bits of fp32, never from
- * a logarithm in floating point: log2f() of the number just below a power of two gives the power. */
+/* The scale of a group of numbers, by rule (NUMERICS sections 4 and 5). Exponents come from the bits of fp32, never
+ * from a logarithm in floating point: log2f() of the number just below a power of two gives the power. */
 #include "config.h"
 
 #include "numeric/scale.h"
@@ -48,7 +48,7 @@ static float block_scale(const struct spec *s, const struct format *grid, float 
   if (!(absmax > 0))
     return 0x1p-127f;
   int emax = floor_log2(grid_max(grid));
-  int e = s->scale == SCALE_RCEIL ? ceil_exponent(absmax, grid_max(grid))
+  int e = s->scale == SCALE_RCEIL  ? ceil_exponent(absmax, grid_max(grid))
           : s->scale == SCALE_EVEN ? even_exponent(absmax, grid) - emax
                                    : floor_log2(absmax) - emax;
   return pow2_clamped(e, -127, 127);

@@ -22,8 +22,8 @@ static const struct {
 static const struct {
   const char *alias, *name;
 } rounding_aliases[] = {
-    {"rne_754", "rne"},        {"nearest", "rne"}, {"stochastic", "sr"},
-    {"sr_equal", "sr_eq"},     {"sr_epsilon", "sr_eps"}, {"signed_sr_epsilon", "signed_sr_eps"},
+    {"rne_754", "rne"},     {"nearest", "rne"},       {"stochastic", "sr"},
+    {"sr_equal", "sr_eq"},  {"sr_epsilon", "sr_eps"}, {"signed_sr_epsilon", "signed_sr_eps"},
     {"quasi_random", "qr"},
 };
 
@@ -150,7 +150,8 @@ static int check_scale(const struct spec *s, struct err *e)
     return err_set(e, "scale = %s is for block formats; format %s takes none, absmax, pow2, fixed, delayed or absmean",
                    rule, f->name);
   if (s->scale == SCALE_DELAYED && (s->granularity != GRAIN_TENSOR || f->family == FORMAT_UINT))
-    return err_set(e, "scale = delayed keeps one history a tensor: granularity must be tensor, and the format not uintN");
+    return err_set(e,
+                   "scale = delayed keeps one history a tensor: granularity must be tensor, and the format not uintN");
   if (s->scale == SCALE_ABSMEAN && (s->granularity == GRAIN_COLUMN || f->family == FORMAT_UINT))
     return err_set(e, "scale = absmean does not go with granularity column, nor with uintN");
   if (s->granularity == GRAIN_BLOCK && (s->block < 1 || s->block > 1 << 20))
@@ -181,7 +182,8 @@ int spec_check(const struct spec *s, struct err *e)
     return err_set(e, "random_bits = %d: rounding %s takes %s", s->random_bits, rounding_name(s->rounding),
                    takes_any_k(s->rounding) ? "1 to 32" : "32, 16 or 8 (sr_ff, sr_f and sr_c take 1 to 32)");
   if (s->format->family == FORMAT_BINARY && !spec_is_stochastic(s) && s->rounding != ROUND_RNE)
-    return err_set(e, "format binary takes rounding rne (the sign) or a stochastic one, not %s", rounding_name(s->rounding));
+    return err_set(e, "format binary takes rounding rne (the sign) or a stochastic one, not %s",
+                   rounding_name(s->rounding));
   if (!(s->eps >= 0 && s->eps <= 1))
     return err_set(e, "eps = %g: must be 0 to 1 ulp", (double)s->eps);
   if (!(s->clip >= 0 && s->clip <= 1))

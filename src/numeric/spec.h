@@ -8,7 +8,7 @@ enum rounding { /* the table in round.def names and describes them */
 #define ROUNDING(id, name, ...) ROUND_##id,
 #include "numeric/round.def"
 #undef ROUNDING
-  ROUND_COUNT
+                ROUND_COUNT
 };
 
 enum granularity { GRAIN_TENSOR, GRAIN_ROW, GRAIN_COLUMN, GRAIN_BLOCK, GRAIN_COUNT };
@@ -23,7 +23,7 @@ enum scale_rule {
   SCALE_FLOOR,   /* MX v1.0 */
   SCALE_RCEIL,
   SCALE_EVEN,
-  SCALE_NVFP4,   /* E4M3 block scales under one fp32 tensor scale */
+  SCALE_NVFP4, /* E4M3 block scales under one fp32 tensor scale */
   SCALE_RULES
 };
 
@@ -32,15 +32,15 @@ struct spec {
   enum rounding rounding;
   enum granularity granularity;
   enum scale_rule scale;
-  int block;          /* elements a scale along a row when granularity is GRAIN_BLOCK */
-  int random_bits;    /* 32, 16 or 8 an element, or k for the k-bit modes */
-  bool no_saturate;   /* overflow to Inf or NaN where the format has it; default saturates */
-  bool flush;         /* subnormals to zero */
-  float fixed_scale;  /* SCALE_FIXED; > 0 */
-  float eps;          /* of sr_eps and signed_sr_eps */
-  float clip;         /* absmax is multiplied by this before the scale is formed; 0 means 1 (no clipping) */
-  int zero_point;     /* uintN with SCALE_NONE or SCALE_FIXED; other rules choose their own */
-  bool feedback;      /* error feedback: what rounding took from an element is added to it at the next step */
+  int block;         /* elements a scale along a row when granularity is GRAIN_BLOCK */
+  int random_bits;   /* 32, 16 or 8 an element, or k for the k-bit modes */
+  bool no_saturate;  /* overflow to Inf or NaN where the format has it; default saturates */
+  bool flush;        /* subnormals to zero */
+  float fixed_scale; /* SCALE_FIXED; > 0 */
+  float eps;         /* of sr_eps and signed_sr_eps */
+  float clip;        /* absmax is multiplied by this before the scale is formed; 0 means 1 (no clipping) */
+  int zero_point;    /* uintN with SCALE_NONE or SCALE_FIXED; other rules choose their own */
+  bool feedback;     /* error feedback: what rounding took from an element is added to it at the next step */
 };
 
 /* The format's default scaling by recipe (DESIGN, Semantics, Scale), 32 random bits, saturating. */
@@ -61,7 +61,7 @@ bool spec_equal(const struct spec *a, const struct spec *b);
  * spec_set() leaves *s as it was when it fails. */
 int spec_set(struct spec *s, const char *field, const char *value, struct err *e) ERR_MUST_CHECK;
 int spec_get(const struct spec *s, const char *field, char *out, size_t n_bytes); /* -1: no such field */
-extern const char *const spec_fields[]; /* NULL-terminated */
+extern const char *const spec_fields[];                                           /* NULL-terminated */
 
 const char *rounding_name(enum rounding r);
 const char *rounding_help(enum rounding r);

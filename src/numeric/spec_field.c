@@ -41,9 +41,9 @@ static const struct field {
 };
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 
-const char *const spec_fields[] = {"format",     "rounding",    "granularity", "scale", "block", "random_bits",
-                                   "saturate",   "subnormals",  "fixed_scale", "eps",   "clip",  "zero_point",
-                                   "error_feedback", NULL};
+const char *const spec_fields[] = {"format",      "rounding",   "granularity",    "scale",       "block",
+                                   "random_bits", "saturate",   "subnormals",     "fixed_scale", "eps",
+                                   "clip",        "zero_point", "error_feedback", NULL};
 _Static_assert(sizeof spec_fields / sizeof *spec_fields == N_FIELDS + 1, "spec_fields lists the fields in their order");
 
 static const struct field *find_field(const char *name)

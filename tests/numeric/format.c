@@ -77,16 +77,16 @@ static void test_codes(void)
 static void test_names(void)
 {
   static const char *const same_as[][2] = {
-      {"binary16", "fp16"},    {"bfloat16", "bf16"},       {"ocp_e4m3", "e4m3"},       {"ocp_e5m2", "e5m2"},
-      {"e4m3fn", "e4m3"},      {"e4m3_fin", "e4m3fin"},    {"e4m2_fin", "e4m2"},       {"e4m0_fin", "e4m0"},
-      {"e4m2fin", "e4m2"},     {"e5m1_ieee", "e5m1ieee"},  {"ocp_e2m1", "e2m1"},       {"e8m7ieee", "bf16"},
-      {"E4M3", "e4m3"},        {"float8_e4m3fn", "e4m3"},  {"e5m10ieee", "fp16"},      {"e8m23", "fp32"},
-      {"mxfp4_e2m1", "mxfp4"}, {"mxfp8_e4m3", "mxfp8e4m3"}, {"mxint8_sym", "mxint8"},  {"mxint8_full", "mxint8full"},
-      {"nvfp4_te_f32", "nvfp4"}, {"nvfp4_exact", "nvfp4exact"}, {"q(8, 4)", "q(8,4)"}, {"e3m2fin", "e3m2"},
+      {"binary16", "fp16"},      {"bfloat16", "bf16"},          {"ocp_e4m3", "e4m3"},     {"ocp_e5m2", "e5m2"},
+      {"e4m3fn", "e4m3"},        {"e4m3_fin", "e4m3fin"},       {"e4m2_fin", "e4m2"},     {"e4m0_fin", "e4m0"},
+      {"e4m2fin", "e4m2"},       {"e5m1_ieee", "e5m1ieee"},     {"ocp_e2m1", "e2m1"},     {"e8m7ieee", "bf16"},
+      {"E4M3", "e4m3"},          {"float8_e4m3fn", "e4m3"},     {"e5m10ieee", "fp16"},    {"e8m23", "fp32"},
+      {"mxfp4_e2m1", "mxfp4"},   {"mxfp8_e4m3", "mxfp8e4m3"},   {"mxint8_sym", "mxint8"}, {"mxint8_full", "mxint8full"},
+      {"nvfp4_te_f32", "nvfp4"}, {"nvfp4_exact", "nvfp4exact"}, {"q(8, 4)", "q(8,4)"},    {"e3m2fin", "e3m2"},
   };
-  static const char *const nothing[] = {"",      "e4",     "e4m",   "m3",    "e1m3",   "e9m3",   "e4m24", "e8m3fin",
-                                        "e4m3x", "int1",   "int17", "int",   "int8x",  "uint1",  "q(1,0)", "q(8,4",
-                                        "q(8)",  "e4m3fnu", "fp8",  "e004m3", "mxfp5", "e4m3fnfn"};
+  static const char *const nothing[] = {"",      "e4",      "e4m",   "m3",     "e1m3",  "e9m3",    "e4m24",  "e8m3fin",
+                                        "e4m3x", "int1",    "int17", "int",    "int8x", "uint1",   "q(1,0)", "q(8,4",
+                                        "q(8)",  "e4m3fnu", "fp8",   "e004m3", "mxfp5", "e4m3fnfn"};
   for (size_t i = 0; i < sizeof same_as / sizeof *same_as; i++)
     ok(find_format(same_as[i][0]) == find_format(same_as[i][1]), "%s is %s", same_as[i][0], same_as[i][1]);
   for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {

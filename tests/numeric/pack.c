@@ -118,9 +118,9 @@ static void test_sizes(void)
     const char *format;
     size_t n_bytes; /* of 4 rows of 64: codes, 8 bytes of the tensor, scales */
   } cases[] = {
-      {"e4m3", 256 + 8},        {"int4", 128 + 8},        {"e3m2", 192 + 8},  {"int3", 96 + 8},
-      {"binary", 32 + 8},       {"mxfp4", 128 + 8 + 8},   {"nvfp4", 128 + 8 + 16},
-      {"mxfp8e4m3", 256 + 8 + 8}, {"bf16", 512 + 8},
+      {"e4m3", 256 + 8},       {"int4", 128 + 8},          {"e3m2", 192 + 8},
+      {"int3", 96 + 8},        {"binary", 32 + 8},         {"mxfp4", 128 + 8 + 8},
+      {"nvfp4", 128 + 8 + 16}, {"mxfp8e4m3", 256 + 8 + 8}, {"bf16", 512 + 8},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct spec s = spec_default(find_format(cases[i].format), ROUND_RNE);

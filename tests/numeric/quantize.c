@@ -1,5 +1,5 @@
-/* The driver against a plain one written here: scales by group, order of elements and sums, threads, draws, what is kept
- * from step to step, shapes and places in memory that are odd. */
+/* The driver against a plain one written here: scales by group, order of elements and sums, threads, draws, what is
+ * kept from step to step, shapes and places in memory that are odd. */
 #include "config.h"
 
 #include <float.h>

@@ -36,7 +36,8 @@ static size_t index_below(double a)
   return lo;
 }
 
-/* Saturating, of a finite x. The place in the list is the code, so its parity is the significand's where there is one. */
+/* Saturating, of a finite x. The place in the list is the code, so its parity is the significand's where there is one.
+ */
 static float reference(const struct format *f, enum rounding mode, float x)
 {
   double a = fabs((double)x), max = values[n_values - 1];
@@ -97,10 +98,9 @@ static float input(size_t k, uint64_t *state)
 }
 
 static const char *const formats[] = {
-    "fp16",    "bf16",     "e4m3",     "e5m2",    "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz", "e3m2",     "e2m3",
-    "e2m1",    "e4m3fin",  "e4m2",     "e4m1",    "e4m0",     "e4m3ieee", "e3m4ieee",    "e5m1ieee", "e6m1",
-    "e2m0",    "e7m0fnuz", "e5m10",    "e6m9fn",  "int2",     "int3",     "int8",        "int16",    "q(8,4)sym",
-    "q(12,30)sym", "ternary",
+    "fp16",    "bf16",   "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz", "e3m2",        "e2m3",    "e2m1",
+    "e4m3fin", "e4m2",   "e4m1", "e4m0", "e4m3ieee", "e3m4ieee", "e5m1ieee",    "e6m1",        "e2m0",    "e7m0fnuz",
+    "e5m10",   "e6m9fn", "int2", "int3", "int8",     "int16",    "q(8,4)sym",   "q(12,30)sym", "ternary",
 };
 
 static void test_deterministic(void)
@@ -174,11 +174,14 @@ static void test_probabilities(void)
     enum rounding mode;
     int bits, k; /* asked for, and compared */
   } cases[] = {
-      {ROUND_SR, 32, 32},  {ROUND_SR, 16, 16},   {ROUND_SR, 8, 8},      {ROUND_SR_FF, 1, 1},  {ROUND_SR_FF, 3, 3},
-      {ROUND_SR_FF, 8, 8}, {ROUND_SR_FF, 23, 23}, {ROUND_SR_FF, 32, 32}, {ROUND_SR_F, 1, 1},   {ROUND_SR_F, 3, 3},
-      {ROUND_SR_F, 8, 8},  {ROUND_SR_F, 31, 31}, {ROUND_SR_F, 32, 32},  {ROUND_SR_C, 1, 1},   {ROUND_SR_C, 3, 3},
-      {ROUND_SR_C, 8, 8},  {ROUND_SR_C, 13, 13}, {ROUND_SR_C, 32, 32},  {ROUND_SR_EQ, 32, 1}, {ROUND_SR_EPS, 32, 32},
-      {ROUND_SIGNED_SR_EPS, 32, 32}, {ROUND_QR, 32, 32},
+      {ROUND_SR, 32, 32},    {ROUND_SR, 16, 16},     {ROUND_SR, 8, 8},
+      {ROUND_SR_FF, 1, 1},   {ROUND_SR_FF, 3, 3},    {ROUND_SR_FF, 8, 8},
+      {ROUND_SR_FF, 23, 23}, {ROUND_SR_FF, 32, 32},  {ROUND_SR_F, 1, 1},
+      {ROUND_SR_F, 3, 3},    {ROUND_SR_F, 8, 8},     {ROUND_SR_F, 31, 31},
+      {ROUND_SR_F, 32, 32},  {ROUND_SR_C, 1, 1},     {ROUND_SR_C, 3, 3},
+      {ROUND_SR_C, 8, 8},    {ROUND_SR_C, 13, 13},   {ROUND_SR_C, 32, 32},
+      {ROUND_SR_EQ, 32, 1},  {ROUND_SR_EPS, 32, 32}, {ROUND_SIGNED_SR_EPS, 32, 32},
+      {ROUND_QR, 32, 32},
   };
   static const char *const names[] = {"e4m3", "bf16", "int8", "e4m0"};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -274,7 +277,8 @@ static void test_special(void)
           float zero = kernel_round_one(&p, -0.0f, r);
           bool keeps = f->family == FORMAT_FLOAT && f->has_neg_zero;
           n_zero += zero != 0 || !!signbit(zero) != keeps || !same(kernel_round_one(&p, 0.0f, r), 0.0f);
-          float top = f->family == FORMAT_FLOAT ? (float)f->max_finite : ldexpf((float)f->code_max, -f->fixed_frac_bits);
+          float top =
+              f->family == FORMAT_FLOAT ? (float)f->max_finite : ldexpf((float)f->code_max, -f->fixed_frac_bits);
           float inf = kernel_round_one(&p, INFINITY, r);
           bool to_max = sat || !has_nan_result(f);
           n_inf += to_max ? inf != top : f->has_inf ? inf != INFINITY : !isnan(inf);

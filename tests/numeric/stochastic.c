@@ -1,6 +1,6 @@
 /* The random numbers that rounding takes, and what comes of them: the stream against its definition, unbiasedness and
- * variance f(1-f)d^2 for every format and every kernel at fixed seeds. |z| < 5 for some 2000 binomial counts: false alarm
- * 1 in 800 if the seeds were drawn anew. */
+ * variance f(1-f)d^2 for every format and every kernel at fixed seeds. |z| < 5 for some 2000 binomial counts: false
+ * alarm 1 in 800 if the seeds were drawn anew. */
 #include "config.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ static struct kernel_plan sr_plan(const char *format, int random_bits)
 static uint32_t word_of(const struct kernel_plan *p, uint64_t element)
 {
   uint64_t per_block = 128 / (uint64_t)p->draw_bits, block = element / per_block;
-  uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)p->step, (uint32_t)(p->step >> 32)}, out[4];
+  uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)p->step, (uint32_t)(p->step >> 32)},
+           out[4];
   philox4x32(counter, p->key.k, 7, out);
   unsigned bit = (unsigned)(element % per_block) * (unsigned)p->draw_bits;
   uint64_t word = out[bit / 32] >> bit % 32;
@@ -82,7 +83,8 @@ static size_t places(const struct format *f, float *x, float *lo, float *hi)
   size_t n = 0;
   double top = f->family == FORMAT_FLOAT ? f->max_finite : ldexp(f->code_max, -f->fixed_frac_bits);
   double bottom = f->family == FORMAT_FLOAT ? f->min_subnormal : ldexp(1, -f->fixed_frac_bits);
-  double wanted[] = {bottom * 0.5, bottom * 1.5, sqrt(bottom * top), top * 0.6, f->family == FORMAT_FLOAT ? f->min_normal * 1.1 : top * 0.3};
+  double wanted[] = {bottom * 0.5, bottom * 1.5, sqrt(bottom * top), top * 0.6,
+                     f->family == FORMAT_FLOAT ? f->min_normal * 1.1 : top * 0.3};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     /* neighbours of the place, by the deterministic modes, whose own test is round.c */
     struct spec s = spec_default(f, ROUND_RD);
@@ -113,8 +115,8 @@ struct outcome {
   int n_off, n_stuck, n_variance;
 };
 
-/* DRAWS copies of x through one kernel: all results are neighbours, both occur as often as they should, and the variance
- * that the kernel reports is theirs. resolution: of P(up). */
+/* DRAWS copies of x through one kernel: all results are neighbours, both occur as often as they should, and the
+ * variance that the kernel reports is theirs. resolution: of P(up). */
 static void try_place(const struct kernel_plan *p, kernel_fn *kernel, float x, float lo, float hi, double resolution,
                       uint64_t element0, struct outcome *out)
 {
@@ -215,8 +217,8 @@ static void test_tensors(void)
       reported += (double)row_var[r];
     double z = bias / sqrt(reported / REPEATS);
     /* the error of the empirical variance is below sqrt(2/REPEATS) of it were all elements equal; they are 288 */
-    ok(fabs(z) < 5 && fabs(var / reported - 1) < 0.05, "%s: tensor unbiased (z %.2f), variance %.4g reported, %.4g found",
-       f->name, z, reported, var);
+    ok(fabs(z) < 5 && fabs(var / reported - 1) < 0.05,
+       "%s: tensor unbiased (z %.2f), variance %.4g reported, %.4g found", f->name, z, reported, var);
   }
 }
 
@@ -242,7 +244,8 @@ static void test_independence(void)
     for (int i = 0; i < SIZE; i++)
       n_same += y[0][i] == y[k][i];
     /* binomial, 1/2: 5 standard deviations are 160 */
-    ok(abs(n_same - SIZE / 2) < 160, "another %s: another draw", (const char *[]){"", "site", "draw", "step", "element"}[k]);
+    ok(abs(n_same - SIZE / 2) < 160, "another %s: another draw",
+       (const char *[]){"", "site", "draw", "step", "element"}[k]);
   }
   ok(memcmp(y[0], y[5], sizeof y[0]) == 0, "the same numbers: the same draw");
   int n_same = 0;
@@ -252,7 +255,8 @@ static void test_independence(void)
   ok(abs(n_same - 1008) < 113, "by rows and by columns: another draw");
 }
 
-/* R2: each place of a row has the marginal of SR over shifts, and within one tensor the mean error is far below SR's. */
+/* R2: each place of a row has the marginal of SR over shifts, and within one tensor the mean error is far below SR's.
+ */
 static void test_quasi_random(void)
 {
   enum { SIZE = 1 << 16 };

@@ -113,8 +113,8 @@ static size_t parse_list(char *text, float *out)
   return n;
 }
 
-static void compare_block(struct group *g, const struct spec *s, char *inputs, char *outputs, long line, bool sign_of_zero,
-                          float *scale)
+static void compare_block(struct group *g, const struct spec *s, char *inputs, char *outputs, long line,
+                          bool sign_of_zero, float *scale)
 {
   float x[256], y[256], want[256];
   struct quant_info info;
@@ -195,8 +195,7 @@ static void check_file(const char *path)
   gzclose(in);
   const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
   for (int i = 0; i < n_groups; i++)
-    ok(groups[i].n_bad == 0, "%s: %s: %ld of %ld rows differ", base, groups[i].name, groups[i].n_bad,
-       groups[i].n_rows);
+    ok(groups[i].n_bad == 0, "%s: %s: %ld of %ld rows differ", base, groups[i].name, groups[i].n_bad, groups[i].n_rows);
   ok(n > 500, "%s: %ld rows", base, n - 1);
 }
 

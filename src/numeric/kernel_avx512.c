@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "numeric/lanes_avx512.h"
 #include "numeric/philox_avx512.h"
 
 #define TARGET TARGET_AVX512
@@ -181,10 +182,6 @@ INLINE __m512 variance(const struct grid *g, enum grid_kind kind, int random_bit
   return _mm512_maskz_mov_ps(counts, v);
 }
 
-struct lane_sums {
-  __m512 sq, var;
-};
-
 INLINE void one_vector(const struct grid *g, enum grid_kind kind, int random_bits, bool want_sums, bool whole,
                        const float *x, float *y, __mmask16 mask, __m512i random, struct lane_sums *sums)
 {
@@ -204,29 +201,6 @@ INLINE void one_vector(const struct grid *g, enum grid_kind kind, int random_bit
   sums->sq = _mm512_mask_add_ps(sums->sq, take, sums->sq, _mm512_mul_ps(v, v));
   if (random_bits)
     sums->var = _mm512_mask_add_ps(sums->var, take, sums->var, variance(g, kind, random_bits, &r, t));
-}
-
-/* lane0: column of the first element; the vectors begin `phase` elements before it. */
-INLINE void sums_load(struct lane_sums *l, const struct kernel_sums *s, unsigned first_lane)
-{
-  float sq[KERNEL_LANES], var[KERNEL_LANES];
-  for (unsigned i = 0; i < KERNEL_LANES; i++) {
-    sq[i] = s->sq[(first_lane + i) % KERNEL_LANES];
-    var[i] = s->var[(first_lane + i) % KERNEL_LANES];
-  }
-  l->sq = _mm512_loadu_ps(sq);
-  l->var = _mm512_loadu_ps(var);
-}
-
-INLINE void sums_store(const struct lane_sums *l, struct kernel_sums *s, unsigned first_lane)
-{
-  float sq[KERNEL_LANES], var[KERNEL_LANES];
-  _mm512_storeu_ps(sq, l->sq);
-  _mm512_storeu_ps(var, l->var);
-  for (unsigned i = 0; i < KERNEL_LANES; i++) {
-    s->sq[(first_lane + i) % KERNEL_LANES] = sq[i];
-    s->var[(first_lane + i) % KERNEL_LANES] = var[i];
-  }
 }
 
 /* A run within which the block's low word does not wrap. Vectors stand at multiples of the elements that share one

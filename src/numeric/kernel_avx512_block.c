@@ -94,7 +94,8 @@ INLINE size_t run(const struct kernel_plan *p, enum scale_rule scale_rule, const
   _Alignas(64) uint32_t words[32] = {0};
   struct kernel_plan unit = *p;
   unit.scale = unit.inv_scale = 1;
-  constants_init(&c, &unit, kind, random_bits);
+  constants_init(&c, &unit, kind, random_bits, true);
+  struct detail unused;
   if (random_bits)
     philox_avx512_init(&philox, p, element0 / (128u / (unsigned)random_bits));
   size_t at = 0;
@@ -117,8 +118,8 @@ INLINE size_t run(const struct kernel_plan *p, enum scale_rule scale_rule, const
         r0 = random_avx512(random_bits, from, 0);
         r1 = random_bits == 32 ? random_avx512(32, from + 16, 0) : random_avx512(random_bits, from, 1);
       }
-      v0 = round_vector(&c, kind, random_bits, v0, r0);
-      v1 = round_vector(&c, kind, random_bits, v1, r1);
+      v0 = round_vector(&c, kind, random_bits, v0, r0, &unused);
+      v1 = round_vector(&c, kind, random_bits, v1, r1, &unused);
       if (stream) {
         _mm512_stream_ps(y + at, v0);
         _mm512_stream_ps(y + at + 16, v1);

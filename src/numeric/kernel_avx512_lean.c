@@ -1,4 +1,4 @@
-/* AVX-512 kernels without sums for the grids that training uses most: saturating floats under a power of two, bf16,
+/* AVX-512 kernels for the grids that training uses most: saturating floats under a power of two, bf16,
  * and symmetric integers under any scale. The same results as kernel_scalar() in about half the operations of
  * kernel_avx512.c; a plan they do not cover goes there. lean_avx512.h says how they round. */
 #include "config.h"
@@ -15,19 +15,47 @@
 #define TARGET TARGET_AVX512
 #define INLINE INLINE_AVX512
 
+enum output { OUT_CACHED, OUT_STREAMED, OUT_WITH_SUMS };
+
+INLINE void one_vector(const struct constants *c, enum lean kind, int random_bits, enum output output, bool whole,
+                       const float *x, float *y, __mmask16 mask, __m512i r, struct lane_sums *sums)
+{
+  struct detail d;
+  __m512 v = whole ? _mm512_loadu_ps(x) : _mm512_maskz_loadu_ps(mask, x), out;
+  if (output == OUT_WITH_SUMS && kind == LEAN_FLOAT)
+    out = _mm512_mul_ps(round_vector(c, kind, random_bits, _mm512_mul_ps(v, c->inv), r, &d), c->scale);
+  else
+    out = round_vector(c, kind, random_bits, v, r, &d);
+  if (!whole)
+    _mm512_mask_storeu_ps(y, mask, out);
+  else if (output == OUT_STREAMED)
+    _mm512_stream_ps(y, out);
+  else
+    _mm512_storeu_ps(y, out);
+  if (output != OUT_WITH_SUMS)
+    return;
+  /* lanes outside the run hold 0, which adds nothing */
+  sums->sq = _mm512_add_ps(sums->sq, _mm512_mul_ps(v, v));
+  if (random_bits)
+    sums->var = _mm512_add_ps(sums->var, variance(c, kind, random_bits, &d));
+}
+
 /* As run() in kernel_avx512.c. */
-INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0, enum lean kind,
-                int random_bits, bool stream)
+INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0, unsigned lane0,
+                struct kernel_sums *sums, enum lean kind, int random_bits, enum output output)
 {
   const int per_words = random_bits ? 32 / random_bits : 1;
   const size_t chunk = (size_t)(32 * per_words);
   const unsigned phase = random_bits ? (unsigned)(element0 % (128u / (unsigned)random_bits)) : 0;
   struct constants c;
   struct philox_avx512 philox;
+  struct lane_sums l = {0};
   _Alignas(64) uint32_t words[32] = {0};
-  constants_init(&c, p, kind, random_bits);
+  constants_init(&c, p, kind, random_bits, output == OUT_WITH_SUMS);
   if (random_bits)
     philox_avx512_init(&philox, p, (element0 - phase) / (128u / (unsigned)random_bits));
+  if (output == OUT_WITH_SUMS)
+    sums_load(&l, sums, (lane0 - phase) % KERNEL_LANES);
   size_t end = n + phase;
   x -= phase;
   y -= phase;
@@ -44,46 +72,50 @@ INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n,
 #pragma GCC unroll 8
     for (int v = 0; v < 2 * per_words; v++) {
       size_t i = at + 16 * (size_t)v;
-      __m512i r = random_bits == 32 ? w[v] : random_avx512(random_bits, words + 16 * (v / per_words), v % per_words);
-      if (whole) {
-        __m512 out = round_vector(&c, kind, random_bits, _mm512_loadu_ps(x + i), r);
-        if (stream)
-          _mm512_stream_ps(y + i, out);
-        else
-          _mm512_storeu_ps(y + i, out);
-      } else if (i < end) {
-        __mmask16 m = mask_avx512(phase, end, i);
-        _mm512_mask_storeu_ps(y + i, m, round_vector(&c, kind, random_bits, _mm512_maskz_loadu_ps(m, x + i), r));
-      }
+      __m512i r = random_bits == 32 ? w[v] : w[0];
+      if (random_bits == 16 || random_bits == 8)
+        r = random_avx512(random_bits, words + 16 * (v / per_words), v % per_words);
+      if (whole)
+        one_vector(&c, kind, random_bits, output, true, x + i, y + i, 0xffff, r, &l);
+      else if (i < end)
+        one_vector(&c, kind, random_bits, output, false, x + i, y + i, mask_avx512(phase, end, i), r, &l);
     }
   }
-  if (stream)
+  if (output == OUT_WITH_SUMS)
+    sums_store(&l, sums, (lane0 - phase) % KERNEL_LANES);
+  if (output == OUT_STREAMED)
     _mm_sfence();
 }
 
 INLINE void run_parts(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0,
-                      enum lean kind, int random_bits)
+                      unsigned lane0, struct kernel_sums *sums, enum lean kind, int random_bits)
 {
   for (size_t done = 0, here; done < n; done += here) {
-    here = random_bits ? philox_before_wrap(element0 + done, n - done, random_bits) : n;
-    unsigned phase = random_bits ? (unsigned)((element0 + done) % (128u / (unsigned)random_bits)) : 0;
-    bool aligned = (uintptr_t)(y + done - phase) % 64 == 0;
-    if (here >= STREAM_FROM && aligned && x != y)
-      run(p, x + done, y + done, here, element0 + done, kind, random_bits, true);
+    const float *from = x + done;
+    float *to = y + done;
+    uint64_t element = element0 + done;
+    here = random_bits ? philox_before_wrap(element, n - done, random_bits) : n;
+    unsigned phase = random_bits ? (unsigned)(element % (128u / (unsigned)random_bits)) : 0;
+    unsigned lane = (unsigned)((lane0 + done) % KERNEL_LANES);
+    bool aligned = (uintptr_t)(to - phase) % 64 == 0;
+    if (sums) /* in units of the scale, as the variance is */
+      run(p, from, to, here, element, lane, sums, kind == LEAN_SHIFT ? LEAN_DIVIDE : kind, random_bits, OUT_WITH_SUMS);
+    else if (here >= STREAM_FROM && aligned && x != y)
+      run(p, from, to, here, element, lane, NULL, kind, random_bits, OUT_STREAMED);
     else
-      run(p, x + done, y + done, here, element0 + done, kind, random_bits, false);
+      run(p, from, to, here, element, lane, NULL, kind, random_bits, OUT_CACHED);
   }
 }
 
-/* Calls with sums go on to the full kernel. */
+/* bf16 with sums goes to the full kernel. */
 #define KERNEL(name, kind, random_bits)                                                                                \
   TARGET static void name(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0,          \
                           unsigned lane0, struct kernel_sums *sums)                                                    \
   {                                                                                                                    \
-    if (sums)                                                                                                          \
+    if (sums && kind == LEAN_WIDE)                                                                                     \
       kernel_avx512_full(p)(p, x, y, n, element0, lane0, sums);                                                        \
     else                                                                                                               \
-      run_parts(p, x, y, n, element0, kind, random_bits);                                                              \
+      run_parts(p, x, y, n, element0, lane0, kind == LEAN_WIDE ? NULL : sums, kind, random_bits);                      \
   }
 KERNEL(float_rne, LEAN_FLOAT, 0)
 KERNEL(float_sr32, LEAN_FLOAT, 32)

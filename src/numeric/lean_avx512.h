@@ -39,12 +39,22 @@ struct constants {
   __m512 whole, unit32; /* integers: to_whole and to_fraction applied to the one quantum */
   __m512 scale, inv, bound;
   __m512i keep; /* clears the low k bits */
+  /* for the variance, in units of the scale */
+  __m512i frac;                           /* frac_bits as an exponent field */
+  __m512 per_quantum, quantum2, per_kept; /* integers: 1/q and q^2; 2^-k */
 };
 
-INLINE void constants_init(struct constants *c, const struct kernel_plan *p, enum lean kind, int random_bits)
+/* What the variance needs of a rounding. */
+struct detail {
+  __m512 a, field, sum; /* sum: a + 2^23 units, before the random integer */
+};
+
+/* in_scale_units: numbers come divided by the scale, and results are multiplied by it afterwards. */
+INLINE void constants_init(struct constants *c, const struct kernel_plan *p, enum lean kind, int random_bits,
+                           bool in_scale_units)
 {
   int k = random_bits == 32 ? 0 : random_bits, frac = kind == LEAN_FLOAT ? p->frac_bits : 0;
-  float unit = kind == LEAN_DIVIDE || kind == LEAN_WIDE ? 1 : p->scale;
+  float unit = in_scale_units || kind == LEAN_DIVIDE || kind == LEAN_WIDE ? 1 : p->scale;
   float least = ldexpf(unit, (kind == LEAN_FLOAT ? p->min_field : p->quantum_field) - 127);
   c->max = _mm512_set1_ps(p->max_value * unit);
   c->least = _mm512_set1_ps(least);
@@ -56,6 +66,10 @@ INLINE void constants_init(struct constants *c, const struct kernel_plan *p, enu
   c->inv = _mm512_set1_ps(p->inv_scale);
   c->bound = _mm512_set1_ps(2 * (p->max_value + 1) * p->scale);
   c->keep = _mm512_set1_epi32(-(1 << k));
+  c->frac = _mm512_set1_epi32(frac << 23);
+  c->per_quantum = _mm512_set1_ps(1 / least);
+  c->quantum2 = _mm512_set1_ps(least * least);
+  c->per_kept = _mm512_set1_ps(ldexpf(1, -k));
 }
 
 /* fp32's exponents, 16 bits below the quantum. A NaN is kept from the addition. */
@@ -83,12 +97,15 @@ INLINE __m512 divided(const struct constants *c, __m512 a)
   return _mm512_min_ps(c->max, _mm512_fmadd_ps(_mm512_fnmadd_ps(q, c->scale, a), c->inv, q));
 }
 
-INLINE __m512 round_magnitude(const struct constants *c, enum lean kind, int random_bits, __m512 x, __m512i r)
+INLINE __m512 round_magnitude(const struct constants *c, enum lean kind, int random_bits, __m512 x, __m512i r,
+                              struct detail *detail)
 {
   __m512 a = _mm512_abs_ps(x), field = c->least;
   a = kind == LEAN_DIVIDE ? divided(c, a) : _mm512_min_ps(c->max, a);
   if (kind == LEAN_FLOAT)
     field = _mm512_max_ps(c->least, _mm512_and_ps(a, _mm512_castsi512_ps(_mm512_set1_epi32(0x7f800000))));
+  detail->a = a;
+  detail->field = field;
   if (random_bits == 32) {
     __m512 signed_r = _mm512_cvt_roundepi32_ps(r, DOWN);
     __m512i carry = _mm512_srli_epi32(r, 31); /* one more quantum in the sum below for r' < 0 */
@@ -105,6 +122,7 @@ INLINE __m512 round_magnitude(const struct constants *c, enum lean kind, int ran
   __m512 s = kind == LEAN_FLOAT ? _mm512_fmadd_ps(field, c->to_whole, a) : _mm512_add_ps(a, c->whole);
   if (random_bits == 0)
     return kind == LEAN_FLOAT ? _mm512_fnmadd_ps(field, c->to_whole, s) : _mm512_sub_ps(s, c->whole);
+  detail->sum = s;
   /* a NaN's bits stay as they are in s */
   __m512i bits = _mm512_castps_si512(s);
   __mmask16 ordered = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
@@ -112,17 +130,43 @@ INLINE __m512 round_magnitude(const struct constants *c, enum lean kind, int ran
   return kind == LEAN_FLOAT ? _mm512_fnmadd_ps(field, c->to_whole, s) : _mm512_sub_ps(s, c->whole);
 }
 
-INLINE __m512 round_vector(const struct constants *c, enum lean kind, int random_bits, __m512 x, __m512i r)
+INLINE __m512 round_vector(const struct constants *c, enum lean kind, int random_bits, __m512 x, __m512i r,
+                           struct detail *detail)
 {
   const __m512i sign = _mm512_set1_epi32((int)0x80000000u);
   if (kind == LEAN_WIDE)
     return round_wide(c, random_bits, x, r);
-  __m512 m = round_magnitude(c, kind, random_bits, x, r);
+  __m512 m = round_magnitude(c, kind, random_bits, x, r, detail);
   __m512 y = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(m), _mm512_castps_si512(x), sign, 0xF8));
   if (kind == LEAN_FLOAT)
     return y;
   /* integers have no -0; adding +0 rounds nothing */
   return kind == LEAN_SHIFT ? _mm512_add_ps(y, _mm512_setzero_ps()) : _mm512_fmadd_ps(y, c->scale, _mm512_setzero_ps());
+}
+
+/* Var[q] in units of the scale squared: the operations of the scalar variance in its order. Where a is the largest
+ * value nothing is rounded; comparing with it leaves NaN out too. */
+INLINE __m512 variance(const struct constants *c, enum lean kind, int random_bits, const struct detail *d)
+{
+  __m512 per_quantum = c->per_quantum, quantum2 = c->quantum2, v;
+  __mmask16 counts = _mm512_cmp_ps_mask(d->a, c->max, _CMP_LT_OQ);
+  if (kind == LEAN_FLOAT) {
+    __m512i q = _mm512_sub_epi32(_mm512_castps_si512(d->field), c->frac);
+    quantum2 = _mm512_mul_ps(_mm512_castsi512_ps(q), _mm512_castsi512_ps(q));
+    per_quantum = _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32(254 << 23), q));
+  }
+  if (random_bits == 32) {
+    __m512 lo = kind == LEAN_FLOAT
+                    ? _mm512_fnmadd_ps(d->field, c->to_whole, _mm512_fmadd_round_ps(d->field, c->to_whole, d->a, DOWN))
+                    : _mm512_sub_ps(_mm512_add_round_ps(d->a, c->whole, DOWN), c->whole);
+    __m512 f = _mm512_mul_ps(_mm512_sub_ps(d->a, lo), per_quantum);
+    v = _mm512_mul_ps(f, _mm512_sub_ps(_mm512_set1_ps(1), f));
+  } else {
+    __m512i kept = _mm512_andnot_si512(c->keep, _mm512_castps_si512(d->sum));
+    __m512 p = _mm512_mul_ps(_mm512_cvtepi32_ps(kept), c->per_kept);
+    v = _mm512_sub_ps(p, _mm512_mul_ps(p, p));
+  }
+  return _mm512_maskz_mul_ps(counts, v, quantum2);
 }
 
 /* Output of this many elements is written past the caches: with its input it does not fit the second level. */

@@ -10,12 +10,7 @@
 #ifndef NUMERIC_PHILOX_AVX512_H
 #define NUMERIC_PHILOX_AVX512_H
 
-#include <immintrin.h>
-
-#include "numeric/kernel.h"
-
-#define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#define INLINE_AVX512 TARGET_AVX512 __attribute__((always_inline)) static inline
+#include "numeric/lanes_avx512.h"
 
 #define PHILOX_M0 0xD2511F53u
 #define PHILOX_M1 0xCD9E8D57u
@@ -97,17 +92,6 @@ INLINE_AVX512 __m512i random_avx512(int random_bits, const uint32_t *words, int 
   if (random_bits == 8)
     return _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)(const void *)(words + 4 * v)));
   return _mm512_load_si512(words);
-}
-
-/* Lanes of the vector at `at` that lie in begin .. end-1. */
-INLINE_AVX512 __mmask16 mask_avx512(size_t begin, size_t end, size_t at)
-{
-  __mmask16 m = 0xffff;
-  if (at < begin)
-    m = (__mmask16)(m << (begin - at));
-  if (at + 16 > end)
-    m &= (__mmask16)(0xffffu >> (at + 16 - end));
-  return m;
 }
 
 /* How many of n elements from element0 on come before the block's low word wraps. */

@@ -143,7 +143,7 @@ INLINE float in_range(const struct kernel_plan *p, enum rounding mode, float mag
     magnitude = 0;
   if (magnitude > p->max_value)
     magnitude = stays_finite(mode, negative) ? p->max_value : p->overflow;
-  if (magnitude == 0 && p->no_neg_zero)
+  if (p->no_neg_zero && magnitude == 0)
     return 0;
   return float_of(bits_of(magnitude) | sign);
 }

@@ -154,6 +154,8 @@ static int check_scale(const struct spec *s, struct err *e)
                    "scale = delayed keeps one history a tensor: granularity must be tensor, and the format not uintN");
   if (s->scale == SCALE_ABSMEAN && (s->granularity == GRAIN_COLUMN || f->family == FORMAT_UINT))
     return err_set(e, "scale = absmean does not go with granularity column, nor with uintN");
+  if (s->granularity == GRAIN_COLUMN && f->family == FORMAT_UINT)
+    return err_set(e, "granularity = column: uintN takes tensor, row or block");
   if (s->granularity == GRAIN_BLOCK && (s->block < 1 || s->block > 1 << 20))
     return err_set(e, "block = %d: must be 1 to 1048576 elements", s->block);
   if (s->scale == SCALE_FIXED && !(s->fixed_scale >= 0x1p-126f && s->fixed_scale <= 0x1p126f))

@@ -138,6 +138,7 @@ static void test_wrong(void)
       {"int8", "sr", "zero_point", "3", "int8"},
       {"uint4", "sr", "zero_point", "16", "0 to 15"},
       {"uint8", "sr", "scale", "delayed", "delayed"},
+      {"uint8", "rne", "granularity", "column", "uintN"},
       {"binary", "rne", "rounding", "ru", "binary"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

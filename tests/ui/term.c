@@ -112,6 +112,8 @@ static void exec_program(const char *slave, const char *const *args)
 
 void term_start(struct term *t, int w, int h, const char *const *args)
 {
+  if (!getenv("BITDIAL") || access(getenv("BITDIAL"), X_OK) != 0)
+    tap_bail("BITDIAL must name the program to test");
   *t = (struct term){.w = w, .h = h, .cursor_visible = true};
   t->fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (t->fd < 0 || grantpt(t->fd) != 0 || unlockpt(t->fd) != 0)
@@ -196,17 +198,24 @@ void term_pump(struct term *t, double seconds)
   while (now_s() < end);
 }
 
+static void look_for_exit(struct term *t)
+{
+  t->exited = t->exited || waitpid(t->pid, &t->status, WNOHANG) == t->pid;
+}
+
 bool term_wait(struct term *t, bool (*fn)(struct term *t, void *ctx), void *ctx)
 {
   double end = now_s() + TERM_WAIT_S;
-  while (!fn(t, ctx)) {
-    if (now_s() > end)
-      return false;
-    pump_once(t, 0.05);
+  for (;;) {
+    look_for_exit(t);
+    pump_once(t, t->exited ? 0.01 : 0.05);
     while (pump_once(t, 0))
       ;
+    if (fn(t, ctx))
+      return true;
+    if (t->exited || now_s() > end) /* nothing more will come */
+      return false;
   }
-  return true;
 }
 
 static bool has_text(struct term *t, void *ctx)
@@ -232,7 +241,6 @@ bool term_wait_no_text(struct term *t, const char *text)
 static bool has_exited(struct term *t, void *ctx)
 {
   (void)ctx;
-  t->exited = t->exited || waitpid(t->pid, &t->status, WNOHANG) == t->pid;
   return t->exited;
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 enum { MAX_RUNS = 16 };
 
@@ -204,7 +205,7 @@ struct progress *progress_begin(const struct progress_config *c)
   p->c = *c;
   const char *term = getenv("TERM");
   p->c.live = c->live && isatty(fileno(c->out)) && term && strcmp(term, "dumb") != 0;
-  if (pthread_create(&p->thread, NULL, work, p) != 0)
+  if (thread_start(&p->thread, work, p) != 0)
     die("no thread for progress lines");
   return p;
 }

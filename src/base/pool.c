@@ -11,13 +11,13 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define SPIN_S 50e-6
 #define PAUSES_PER_LOOK 32 /* between two looks at the clock; some microseconds */
@@ -151,21 +151,16 @@ static void *worker_main(void *arg)
   }
 }
 
-/* Signals are for the thread that has the terminal: workers are born with all of them blocked. */
 static int start_workers(struct pool *p, int n)
 {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   int status = 0;
   for (int i = 0; i < n && status == 0; i++) {
     struct worker *w = &p->worker[i];
     *w = (struct worker){.pool = p, .index = i + 1};
-    status = pthread_create(&w->thread, NULL, worker_main, w);
+    status = thread_start(&w->thread, worker_main, w);
     if (status == 0)
       p->n_threads++;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   return status;
 }
 

@@ -12,13 +12,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "train/run_impl.h"
 
 struct member {
@@ -271,17 +271,6 @@ static void cond_init_monotonic(pthread_cond_t *c)
   pthread_condattr_destroy(&a);
 }
 
-/* Signals are the main thread's: Ctrl-C must not end up on a thread that computes. */
-static int start_thread(struct engine *e)
-{
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int status = pthread_create(&e->thread, NULL, engine_main, e);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  return status;
-}
-
 struct engine *engine_create(int n_threads, struct err *err)
 {
   struct pool *pool = pool_create(n_threads > 0 ? n_threads : cpu_count(), err);
@@ -295,7 +284,7 @@ struct engine *engine_create(int n_threads, struct err *err)
   cond_init_monotonic(&e->wake);
   cond_init_monotonic(&e->changed);
   pthread_mutex_lock(&e->mutex); /* the thread begins when e->thread is known */
-  int status = start_thread(e);
+  int status = thread_start(&e->thread, engine_main, e);
   pthread_mutex_unlock(&e->mutex);
   if (status == 0)
     return e;

@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define MAX_WAITING 64
 #define MAX_OUTPUT (256 * 1024) /* bytes the screen has not taken: more than the scrollback of a flood is dropped */
@@ -289,28 +289,13 @@ static void destroy(struct worker *w)
   mem_free(w);
 }
 
-/* Signals that the loop handles go to the screen's thread, whose poll() it has to end. Faults are not blocked: the
- * kernel would kill the process without the handler that gives the terminal back. */
-static int start_thread(pthread_t *thread, void *(*fn)(void *ctx), struct worker *w)
-{
-  static const int handled[] = {SIGWINCH, SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT};
-  sigset_t set, before;
-  sigemptyset(&set);
-  for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
-    sigaddset(&set, handled[i]);
-  pthread_sigmask(SIG_BLOCK, &set, &before);
-  int status = pthread_create(thread, NULL, fn, w);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return status;
-}
-
 void worker_run_script(struct worker *w, const char *path, int n_args, char *const *args)
 {
   w->script = path;
   w->n_script_args = n_args;
   w->script_args = args;
   w->script_busy = true; /* no thread reads it yet */
-  int status = start_thread(&w->script_thread, script_main, w);
+  int status = thread_start(&w->script_thread, script_main, w);
   w->has_script = status == 0;
   if (status != 0) {
     w->script_busy = false;
@@ -332,7 +317,7 @@ struct worker *worker_create(const struct worker_config *c, struct err *e)
     destroy(w);
     return NULL;
   }
-  int status = start_thread(&w->thread, thread_main, w);
+  int status = thread_start(&w->thread, thread_main, w);
   if (status != 0) {
     err_set(e, "cannot start a thread: %s", strerror(status));
     engine_set_hook(c->engine, NULL, NULL);

@@ -5,11 +5,13 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "tests/tap/tap.h"
 
 struct cover {
@@ -154,6 +156,26 @@ static void test_errors(void)
   pool_free(NULL);
 }
 
+static void *own_mask(void *ctx)
+{
+  pthread_sigmask(SIG_BLOCK, NULL, ctx);
+  return NULL;
+}
+
+static void test_signal_mask(void)
+{
+  sigset_t child, before, after;
+  pthread_t t;
+  pthread_sigmask(SIG_BLOCK, NULL, &before);
+  if (thread_start(&t, own_mask, &child))
+    tap_bail("no thread");
+  pthread_join(t, NULL);
+  pthread_sigmask(SIG_BLOCK, NULL, &after);
+  ok(sigismember(&child, SIGINT) && sigismember(&child, SIGWINCH), "a thread blocks the terminal's signals");
+  ok(!sigismember(&child, SIGSEGV) && !sigismember(&child, SIGABRT), "its own faults stay open");
+  is_int(sigismember(&after, SIGINT), sigismember(&before, SIGINT), "its maker's mask is as it was");
+}
+
 int main(void)
 {
   struct err e;
@@ -171,6 +193,7 @@ int main(void)
   test_split();
   test_waiting_caller();
   test_errors();
+  test_signal_mask();
 
   cpu_set_t one;
   CPU_ZERO(&one);

@@ -190,6 +190,32 @@ static void test_state_site(void)
   graph_free(g);
 }
 
+/* One gradient, then none, as behind a ReLU that has died: the moments must reach 0 and not stop among the subnormals,
+ * where every further step would be many times slower. 0.9^n falls below 2^-126 within 900 steps. */
+static void test_moments_die(const char *name)
+{
+  struct graph *g = new_graph();
+  struct optimizer o;
+  struct site_specs sites;
+  struct optimizer_args a = {.lr = 0.1f, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.9f, .eps = 1e-8f};
+  size_t n = graph_n_weights(g), early = 0, late = 0;
+  if (optimizer_init(&o, name, g, &e))
+    tap_bail("%s", e.msg);
+  no_sites(&sites);
+  fill_gradients(g, 1);
+  for (int t = 1; t <= 1000; t++) {
+    optimizer_step(&o, g, &a, &sites, &(struct optimizer_rng){5, (uint64_t)t}, NULL);
+    memset(graph_gradients(g), 0, n * sizeof(float));
+    for (int k = 0; k < o.type->n_moments && (t == 100 || t == 1000); k++)
+      for (size_t i = 0; i < n; i++)
+        *(t == 100 ? &early : &late) += o.moment[k][i] != 0;
+  }
+  ok(early == n * (size_t)o.type->n_moments, "%s: moments without a gradient decay", name);
+  ok(late == 0, "%s: and end at 0 (%zu do not)", name, late);
+  optimizer_done(&o);
+  graph_free(g);
+}
+
 static void test_schedules(void)
 {
   is_close(schedule_factor("constant", 0, 500, 10, 1000), 1, 0, "constant");
@@ -231,6 +257,8 @@ int main(void)
   test_update_site(ROUND_RNE, 1, 1e-12);
   test_update_site(ROUND_SR, 1 - 0.125, 5 * 9e-4);
   test_state_site();
+  test_moments_die("sgd");
+  test_moments_die("adamw");
   test_schedules();
   desc_done(&desc);
   return tap_done();

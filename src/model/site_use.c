@@ -80,7 +80,7 @@ static bool copy_is_current(const struct weight_copy *w, const struct spec *spec
 {
   if (!w->valid || !spec_equal(&w->spec, spec))
     return false;
-  if (spec->scale == SCALE_DELAYED && w->from_training != pass_trains(p))
+  if ((spec->scale == SCALE_DELAYED || spec->feedback) && w->from_training != pass_trains(p))
     return false;
   return !spec_is_stochastic(spec) ||
          (w->seed == p->seed && w->step == p->step && w->stream == p->stream && w->draw == p->draw);

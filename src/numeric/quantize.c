@@ -4,6 +4,7 @@
 
 #include "numeric/quantize.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -75,8 +76,10 @@ static float *column_scales(const struct quant_job *j)
       float a = fabsf(j->x[r * j->cols + c]);
       scale[c] = a > scale[c] && a < INFINITY ? a : scale[c];
     }
-  for (size_t c = 0; c < j->cols; c++)
-    scale[c] = scale_of_group(j->spec, j->grid, &(struct scale_input){.absmax = scale[c]}).scale;
+  for (size_t c = 0; c < j->cols; c++) {
+    bool silent = j->grid->family == FORMAT_BINARY && scale[c] == 0; /* binary has no zero: marked by a tiny scale */
+    scale[c] = silent ? FLT_TRUE_MIN : scale_of_group(j->spec, j->grid, &(struct scale_input){.absmax = scale[c]}).scale;
+  }
   return scale;
 }
 

@@ -60,8 +60,8 @@ static void take_draw(const struct quant_job *j, int draw, struct kernel_plan *p
 static void finish(const struct quant_job *j, const struct kernel_plan *p, float post, float *y, size_t offset,
                    size_t n)
 {
-  if (p->binary && p->scale == 0)
-    memset(y, 0, n * sizeof *y);
+  for (size_t i = 0; p->binary && p->scale == 0 && i < n; i++)
+    y[i] += 0.0f; /* of -0 and 0 makes 0; NaN stays */
   if (j->pack) {
     pack_piece(j, p, y, offset, n);
     return;
@@ -69,6 +69,17 @@ static void finish(const struct quant_job *j, const struct kernel_plan *p, float
   for (size_t i = 0; post != 1 && i < n; i++)
     y[i] *= post;
   quantize_keep_finite(p, post, y, n);
+}
+
+/* The same where every column has its scale; of a column of zeros it is below FLT_MIN (column_scales()). */
+static void finish_columns(const struct quant_job *j, const struct kernel_plan *p, float *y, size_t n, size_t column)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (p->binary && j->column_scale[column + i] < FLT_MIN)
+      y[i] = y[i] * 0 + 0.0f;
+    if (isinf(y[i]) && (p->uniform || p->overflow == p->max_value))
+      y[i] = copysignf(FLT_MAX, y[i]);
+  }
 }
 
 static void piece(const struct quant_job *j, struct kernel_plan *p, float post, size_t offset, size_t n, size_t column,
@@ -84,6 +95,7 @@ static void piece(const struct quant_job *j, struct kernel_plan *p, float post, 
     take_draw(j, d, p);
     if (j->column_scale) {
       kernel_columns(p, j->column_scale + column, j->x + offset, y, n, element, lane, want);
+      finish_columns(j, p, y, n, column);
     } else {
       kernel(p, j->x + offset, y, n, element, lane, want);
       finish(j, p, post, y, offset, n);

@@ -386,6 +386,29 @@ static void test_extremes(void)
   }
 }
 
+/* Scales by column at the ends of fp32: what is finite stays so, columns of zeros stay zeros, NaN stays NaN. */
+static void test_column_extremes(void)
+{
+  static const char *const formats[] = {"int8", "binary", "ternary", "e4m3"};
+  const float in[2][4] = {{FLT_MAX, 0, NAN, 3}, {-FLT_MAX, -0.0f, 0, 0}};
+  for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
+    struct spec s = make_spec(formats[k], ROUND_RNE);
+    float out[2][4];
+    s.scale = SCALE_ABSMAX;
+    s.granularity = GRAIN_COLUMN;
+    quantize(&s, in[0], 2, 4, NULL, out[0], NULL, NULL, NULL, NULL);
+    is_close((double)out[0][0], FLT_MAX, 1e-6 * (double)FLT_MAX, "%s by column: the largest float", formats[k]);
+    ok(out[1][0] == -out[0][0], "%s by column: and its opposite", formats[k]);
+    ok(out[0][1] == 0 && out[1][1] == 0 && out[1][2] == 0, "%s by column: zeros", formats[k]);
+    ok(isnan(out[0][2]), "%s by column: NaN", formats[k]);
+  }
+  struct spec s = make_spec("binary", ROUND_RNE);
+  const float bad[2] = {NAN, 0};
+  float out[2];
+  quantize(&s, bad, 1, 2, NULL, out, NULL, NULL, NULL, NULL);
+  ok(isnan(out[0]) && out[1] == 0, "binary, nothing finite but zero: NaN stays");
+}
+
 static void test_empty(void)
 {
   struct spec s = make_spec("e4m3", ROUND_SR);
@@ -422,6 +445,7 @@ int main(void)
   test_feedback();
   test_info_and_bad_numbers();
   test_extremes();
+  test_column_extremes();
   test_empty();
   return tap_done();
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,21 +29,33 @@ struct line_file {
   double flushed; /* when last, on the monotonic clock */
 };
 
+/* Empties a regular file for us alone: a file that another one writes, here or in another process, is no file to begin
+ * anew. Where the file system has no locks there is no such care. */
+static int take_over(int fd)
+{
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return -1;
+  return ftruncate(fd, 0);
+}
+
 struct line_file *line_file_create(const char *path, struct err *e)
 {
   bool to_stdout = strcmp(path, "-") == 0;
-  int fd = to_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
-                     : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    err_set(e, "cannot write %s: %s", to_stdout ? "standard output" : path, strerror(errno));
+  int fd = to_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  struct stat st;
+  bool regular = fd >= 0 && !to_stdout && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+  if (fd < 0 || (regular && take_over(fd) != 0)) {
+    err_set(e, "cannot write %s: %s", to_stdout ? "standard output" : path,
+            errno == EWOULDBLOCK ? "another run writes it" : strerror(errno));
+    if (fd >= 0)
+      close(fd);
     return NULL;
   }
-  struct stat st;
   struct line_file *f = mem_alloc(sizeof *f);
   *f = (struct line_file){
       .path = mem_strdup(to_stdout ? "standard output" : path),
       .fd = fd,
-      .regular = !to_stdout && fstat(fd, &st) == 0 && S_ISREG(st.st_mode),
+      .regular = regular,
       .flushed = clock_mono_s(),
   };
   return f;

@@ -216,6 +216,27 @@ static void test_stdout(void)
   ok(still >= 0, "closing the file leaves standard output open");
 }
 
+/* Two runs told to write one journal: the second is refused, and the first loses nothing. */
+static void test_one_writer(void)
+{
+  struct err e;
+  size_t n;
+  char *path = mem_printf("%s/shared", dir);
+  struct line_file *f = create(path);
+  is_int(line_file_write(f, "mine", &e) | line_file_flush(f, &e), 0, "one writes");
+  ok(!line_file_create(path, &e) && strstr(e.msg, "another run writes it"), "another may not: %s", e.msg);
+  is_int(line_file_write(f, "still", &e) | line_file_close(f, &e), 0, "the first goes on");
+  char *text = slurp(path, &n);
+  is_str(text, "mine\nstill\n", "with all its lines");
+  mem_free(text);
+  is_int(line_file_close(create(path), &e), 0, "when it is done another may");
+  text = slurp(path, &n);
+  is_int(n, 0, "and begins anew");
+  mem_free(text);
+  unlink(path);
+  mem_free(path);
+}
+
 int main(void)
 {
   signal(SIGPIPE, SIG_IGN);
@@ -228,6 +249,7 @@ int main(void)
   test_full_and_room_again();
   test_refused_line();
   test_stdout();
+  test_one_writer();
   is_int(rmdir(dir), 0, "nothing left behind");
   return tap_done();
 }

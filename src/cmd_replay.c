@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,7 +23,10 @@ static bool on_step(void *ctx, uint64_t step, double loss)
   struct watch *w = ctx;
   double now = clock_mono_s();
   if (w->live && now - w->shown_at > 0.1) {
-    fprintf(stderr, "\r\033[Kstep %" PRIu64 "  loss %.4f", step, loss);
+    if (isnan(loss))
+      fprintf(stderr, "\r\033[Kstep %" PRIu64 ", again after a rewind", step);
+    else
+      fprintf(stderr, "\r\033[Kstep %" PRIu64 "  loss %.4f", step, loss);
     w->shown_at = now;
   }
   return !signal_caught();

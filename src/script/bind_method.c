@@ -212,9 +212,15 @@ static int run_load_file(lua_State *L)
   return 0;
 }
 
+static bool stop_rewind(void *ctx, uint64_t step)
+{
+  (void)step;
+  return entry_interrupted(ctx);
+}
+
 static int held_rewind(struct run *r, struct held *h)
 {
-  int status = run_rewind(r, h->step, &h->e);
+  int status = run_rewind_unless(r, h->step, stop_rewind, entry_current(), &h->e);
   h->knobs = *run_knobs(r);
   h->step = run_n_steps(r);
   return status;
@@ -232,25 +238,21 @@ static int run_rewind_to(lua_State *L)
   return 0;
 }
 
-/* Checks the changes first, so that a refused one leaves no half-made run behind. */
+/* Checks the changes first, on top of what is queued, so that a refused one leaves no half-made run behind. */
 static int held_fork(struct run *r, struct held *h)
 {
-  h->knobs = *run_knobs(r);
-  struct knobs with_changes = h->knobs;
+  h->knobs = *run_next_knobs(r);
   for (size_t i = 0; i < h->n_pairs; i++) {
     struct knob_ref ref;
-    if (knob_find(h->pairs[2 * i], &ref, &h->e) || knobs_set(&with_changes, &ref, h->pairs[2 * i + 1], &h->e))
+    if (knob_find(h->pairs[2 * i], &ref, &h->e) || knobs_set(&h->knobs, &ref, h->pairs[2 * i + 1], &h->e))
       return -1;
   }
-  h->config.model = run_model(r);
-  h->config.knobs = &h->knobs;
   h->made = run_fork(r, &h->config, &h->e);
   for (size_t i = 0; h->made && i < h->n_pairs; i++)
     if (run_set(h->made, h->pairs[2 * i], h->pairs[2 * i + 1], &h->e) != 0) {
       run_free(h->made);
       h->made = NULL;
     }
-  h->knobs = with_changes;
   h->step = run_n_steps(r);
   return h->made ? 0 : -1;
 }
@@ -297,10 +299,10 @@ static int run_close(lua_State *L)
   refuse_in_handler(L, "run:close()");
   setting_commit_or_raise(L);
   struct err e;
-  handler_forget_run(vm, id);
   vm_outside(vm);
   int status = engine_remove(vm->engine, id, &e);
   vm_inside(vm);
+  handler_forget_run(vm, id); /* now that nobody can add one */
   vm_forget(vm, id);
   if (atomic_load(&vm->current_run) == id)
     atomic_store(&vm->current_run, 0);

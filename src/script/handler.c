@@ -36,12 +36,15 @@ int handler_add(lua_State *L)
   if (event == ON_COUNT)
     vm_refuse(L, "no event '%s'; there are step, eval and diverged", name);
   lua_settop(L, 3);
-  int fn = luaL_ref(L, LUA_REGISTRYINDEX);
-  struct run_note *note = vm_note(vm, run_id);
   struct run *r = vm_hold_run(vm, run_id);
   double loss = r ? run_metric(r, METRIC_EVAL_LOSS) : NAN;
   double accuracy = r ? run_metric(r, METRIC_EVAL_ACCURACY) : NAN;
   vm_release(vm);
+  struct run_status s; /* from here on the Lua lock is kept: a run that is closed now is forgotten after this */
+  if (!r || engine_status(vm->engine, run_id, &s) != 0)
+    vm_refuse(L, "run %d is closed", run_id);
+  int fn = luaL_ref(L, LUA_REGISTRYINDEX);
+  struct run_note *note = vm_note(vm, run_id);
   if (!note->eval_known) { /* an evaluation before there was a handler is no news */
     note->eval_known = true;
     note->eval_loss = loss;

@@ -20,7 +20,10 @@ struct pending { /* of one run in one entry */
   struct knobs view; /* with the changes */
   struct change *change;
   size_t n, cap;
+  size_t n_queued_before; /* of the run, when these were queued behind it */
 };
+
+#define MAX_CHANGES 1000 /* of a run in one entry: a loop without end may not eat the memory */
 
 bool setting_text(lua_State *L, int index, char *out, size_t n_bytes)
 {
@@ -165,6 +168,8 @@ static int set_text(struct pending *p, const char *knob, const char *value, stru
     return -1;
   if (ref.id != KNOB_COUNT && knob_table[ref.id].when == KNOB_AT_START)
     return err_set(e, "%s is fixed once a run is made; bd.run { %s = ... } makes another one", knob, knob);
+  if (p->n == MAX_CHANGES)
+    return err_set(e, "%d changes wait to take effect already; a step has to come between (run:step())", MAX_CHANGES);
   if (knobs_set(&p->view, &ref, value, e) != 0)
     return -1;
   char name[64];
@@ -289,35 +294,32 @@ void setting_refresh(struct vm *vm, int run_id, const struct knobs *k, uint64_t 
   note->view_step = step;
 }
 
-/* What the run will have after its next step's start; the engine and the Lua lock are held. */
-static void note_view(struct vm *vm, struct run *r, const struct pending *p)
-{
-  struct run_note *note = vm_note(vm, p->run_id);
-  if (!note->has_view || note->view_step < run_n_steps(r))
-    note->view = *run_knobs(r);
-  for (size_t i = 0; i < p->n; i++) {
-    struct knob_ref ref;
-    if (knob_find(p->change[i].knob, &ref, NULL) == 0 && knobs_set(&note->view, &ref, p->change[i].value, NULL) == 0)
-      continue;
-    note->has_view = false; /* another thread's change came between; the run refused ours too */
-    return;
-  }
-  note->has_view = true;
-  note->view_step = run_n_steps(r);
-}
-
-/* Queues one run's changes; the engine is held, the Lua lock is not. */
-static int queue_changes(struct vm *vm, const struct pending *p, struct err *e)
+/* Queues one run's changes; the engine is held. */
+static int queue_changes(struct vm *vm, struct pending *p, struct err *e)
 {
   struct run *r = engine_run(vm->engine, p->run_id);
   if (!r)
     return err_set(e, "run %d is closed", p->run_id);
+  p->n_queued_before = run_n_queued(r);
   for (size_t i = 0; i < p->n; i++)
-    if (run_set(r, p->change[i].knob, p->change[i].value, e) != 0)
+    if (run_set(r, p->change[i].knob, p->change[i].value, e) != 0) {
+      run_unqueue(r, p->n_queued_before);
       return -1;
-  vm_inside(vm);
-  note_view(vm, r, p);
-  vm_outside(vm);
+    }
+  return 0;
+}
+
+/* Those of all runs or none: what was checked against a copy may be refused now, where another thread's change came
+ * between. */
+static int queue_all(struct vm *vm, struct pending *all, struct err *e)
+{
+  for (struct pending *p = all; p; p = p->next) {
+    if (queue_changes(vm, p, e) == 0)
+      continue;
+    for (struct pending *done = all; done != p; done = done->next)
+      run_unqueue(engine_run(vm->engine, done->run_id), done->n_queued_before);
+    return -1;
+  }
   return 0;
 }
 
@@ -327,13 +329,15 @@ int setting_commit(struct entry *en, struct err *e)
   if (!all)
     return 0;
   struct vm *vm = en->vm;
-  int status = 0;
   vm_outside(vm);
   engine_lock(vm->engine); /* held over all of them: one boundary */
-  for (struct pending *p = all; p && status == 0; p = p->next)
-    status = queue_changes(vm, p, e);
-  engine_unlock(vm->engine);
+  int status = queue_all(vm, all, e);
   vm_inside(vm);
+  for (struct pending *p = all; p && status == 0; p = p->next) {
+    const struct run *r = engine_run(vm->engine, p->run_id);
+    setting_refresh(vm, p->run_id, run_next_knobs(r), run_n_steps(r));
+  }
+  engine_unlock(vm->engine);
   setting_drop(en);
   return status;
 }

@@ -178,11 +178,12 @@ static void after_step(struct engine *e, struct member *m, enum step_result resu
 }
 
 /* A run that stands still has all its lines in the file. A failure to write them shows at the next step. */
-static void flush_if_still(struct engine *e, struct member *m)
+static void flush_if_still(struct engine *e, int id)
 {
   struct err ignored;
   pthread_mutex_lock(&e->mutex);
-  bool still = m->state != ENGINE_RUNNING;
+  struct member *m = find(e, id); /* the hook may have removed it */
+  bool still = m && m->state != ENGINE_RUNNING;
   pthread_mutex_unlock(&e->mutex);
   if (still)
     (void)!run_flush(m->run, &ignored);
@@ -204,7 +205,7 @@ static void step(struct engine *e, int id)
     after_step(e, m, result, &why);
     if (e->hook)
       e->hook(e->hook_ctx, id, m->run, result);
-    flush_if_still(e, m);
+    flush_if_still(e, id);
   }
   engine_unlock(e);
   pthread_mutex_lock(&e->mutex);

@@ -29,10 +29,13 @@ static int set_rounding(struct knobs *k, const struct knob_value *v, struct err 
   return recipe_set_rounding(&k->sites, v->text, e);
 }
 
+/* A site that takes another's draw says what holds: its spec becomes the other's. */
 static int set_share_act(struct knobs *k, const struct knob_value *v, struct err *e)
 {
   (void)e;
   k->sites.share_act = v->b;
+  if (v->b)
+    k->sites.at[SITE_BACT] = k->sites.at[SITE_ACT];
   return 0;
 }
 
@@ -40,6 +43,8 @@ static int set_share_weight(struct knobs *k, const struct knob_value *v, struct 
 {
   (void)e;
   k->sites.share_weight = v->b;
+  if (v->b)
+    k->sites.at[SITE_BWEIGHT] = k->sites.at[SITE_WEIGHT];
   return 0;
 }
 

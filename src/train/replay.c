@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,13 @@ static int follow_step(struct replay *p, const json_t *o, struct err *e)
   return 0;
 }
 
+/* A rewind may repeat many steps: whoever stops the replay stops it there too. */
+static bool stop_rewind(void *ctx, uint64_t step)
+{
+  struct replay *p = ctx;
+  return p->progress && !p->progress(p->ctx, step, NAN);
+}
+
 static int follow_event(struct replay *p, const json_t *o, struct err *e)
 {
   uint64_t step;
@@ -187,7 +195,7 @@ static int follow_event(struct replay *p, const json_t *o, struct err *e)
   if (!name || record_int(o, "step", &step, e))
     return -1;
   if (strcmp(name, "rewind") == 0)
-    return run_rewind(p->run, step, e);
+    return run_rewind_unless(p->run, step, stop_rewind, p, e);
   if (strcmp(name, "load") != 0)
     return 0;
   char *path = find_file(p, o, e);

@@ -14,7 +14,8 @@ struct replay_result {
   char note[512]; /* what differs between the machines (ISA, BLAS core, threads), or empty */
 };
 
-/* to_step: UINT64_MAX for all. progress may be NULL; returning false stops (interrupted). */
+/* to_step: UINT64_MAX for all. progress may be NULL; returning false stops (interrupted). It is called after each step
+ * with its loss, and before each step that a rewind repeats, with NaN. */
 int replay_journal(const char *path, uint64_t to_step, bool (*progress)(void *ctx, uint64_t step, double loss),
                    void *ctx, struct replay_result *out, struct err *e) ERR_MUST_CHECK;
 

@@ -66,13 +66,21 @@ int run_load(struct run *r, const char *path, struct err *e)
 
 /* -- rewinding */
 
-/* Repeats the steps up to `step` with the changes that were made then. */
-static int repeat_until(struct run *r, uint64_t step, struct err *e)
+struct way_back {
+  uint64_t step; /* where it leads */
+  run_stop *stop;
+  void *ctx;
+};
+
+/* Repeats the steps up to the one wanted with the changes that were made then. */
+static int repeat_until(struct run *r, const struct way_back *w, struct err *e)
 {
   const struct changes *h = &r->snapshots.history;
   size_t next = 0;
-  while (r->at.step < step) {
+  while (r->at.step < w->step) {
     uint64_t now = r->at.step + 1;
+    if (w->stop && w->stop(w->ctx, now))
+      return err_set(e, "interrupted while step %" PRIu64 " was repeated on the way to %" PRIu64, now, w->step);
     while (next < h->n && h->at[next].step < now)
       next++;
     for (; next < h->n && h->at[next].step == now; next++) {
@@ -96,23 +104,39 @@ static int journal_rewind(struct run *r, uint64_t from, struct err *e)
   return journal_event_end(r->journal, e);
 }
 
-/* The present state is kept aside until all is done, so that a failure leaves the run where it was. */
-static int go_back(struct run *r, const struct state *s, uint64_t step, struct err *e)
+/* The present state and the queue are kept aside until all is done, so that a failure leaves the run as it was. */
+static int go_back(struct run *r, const struct state *s, const struct way_back *w, struct err *e)
 {
   struct state present;
   uint64_t from = r->at.step;
   if (state_capture(r, &present, e))
     return -1;
-  int status = state_restore(r, s, e) || repeat_until(r, step, e) || journal_rewind(r, from, e) ? -1 : 0;
+  struct changes queue = r->queue;
+  struct knobs next = r->next;
+  memset(&r->queue, 0, sizeof r->queue);
+  int status = state_restore(r, s, e) || repeat_until(r, w, e) || journal_rewind(r, from, e) ? -1 : 0;
   struct err lost;
   if (status && state_restore(r, &present, &lost))
     die("%s: %s, and the state before it cannot be restored: %s", r->name, e ? e->msg : "rewind failed", lost.msg);
   state_done(&present);
+  if (status) {
+    changes_done(&r->queue);
+    r->queue = queue;
+    r->next = next;
+  } else {
+    changes_done(&queue);
+  }
   return status;
 }
 
 int run_rewind(struct run *r, uint64_t step, struct err *e)
 {
+  return run_rewind_unless(r, step, NULL, NULL, e);
+}
+
+int run_rewind_unless(struct run *r, uint64_t step, run_stop *stop, void *ctx, struct err *e)
+{
+  const struct way_back way = {step, stop, ctx};
   uint64_t from = r->at.step;
   if (r->finished)
     return err_set(e, "%s is finished", r->name);
@@ -124,7 +148,7 @@ int run_rewind(struct run *r, uint64_t step, struct err *e)
                    r->snapshots.at[0]->at.step);
   if (!s)
     return err_set(e, "no snapshot is kept: see snapshot_every and snapshot_mb");
-  if (go_back(r, s, step, e))
+  if (go_back(r, s, &way, e))
     return -1;
   snapshots_cut(r, step);
   run_tell(r, EVENT_REWIND, step, "rewind", "rewind: step %" PRIu64 " -> %" PRIu64, from, step);

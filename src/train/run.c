@@ -216,6 +216,11 @@ const struct knobs *run_knobs(const struct run *r)
   return &r->knobs;
 }
 
+const struct knobs *run_next_knobs(const struct run *r)
+{
+  return &r->next;
+}
+
 struct graph *run_graph(struct run *r)
 {
   return r->graph;

@@ -58,6 +58,9 @@ void run_free(struct run *r); /* finishes as "stopped" when that was not done */
 
 /* Queues a change; it is checked now, against all that is queued, and takes effect before the next step. */
 int run_set(struct run *r, const char *knob, const char *value, struct err *e) ERR_MUST_CHECK;
+/* How many wait, and taking back those queued after the first n: several that belong together go in whole or not at all. */
+size_t run_n_queued(const struct run *r);
+void run_unqueue(struct run *r, size_t n);
 /* Value set last, applied or queued. */
 int run_get(const struct run *r, const char *knob, struct knob_value *out, struct err *e) ERR_MUST_CHECK;
 
@@ -79,6 +82,7 @@ double run_seconds(const struct run *r);      /* spent in training steps */
 double run_metric(const struct run *r, enum metric m); /* last value; NaN when there is none */
 const char *run_name(const struct run *r);
 const struct knobs *run_knobs(const struct run *r); /* in effect */
+const struct knobs *run_next_knobs(const struct run *r); /* with what is queued */
 struct graph *run_graph(struct run *r);
 const struct dataset *run_dataset(const struct run *r);
 const struct model_desc *run_model(const struct run *r);
@@ -100,8 +104,12 @@ struct run_memory run_memory(const struct run *r);
 int run_save(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK;
 int run_load(struct run *r, const char *path, struct err *e) ERR_MUST_CHECK;
 /* Goes back to the state at `step`, from the nearest kept snapshot at or before it, repeating the rest with the
- * changes that were made then. What is queued is dropped; on failure the run stays at its step. */
+ * changes that were made then. What is queued is dropped. `stop` (may be NULL) is asked before each step that is
+ * repeated, with its number, and ends the work when it returns true. On failure the run stays at its step, with what is
+ * queued. */
+typedef bool run_stop(void *ctx, uint64_t step);
 int run_rewind(struct run *r, uint64_t step, struct err *e) ERR_MUST_CHECK;
+int run_rewind_unless(struct run *r, uint64_t step, run_stop *stop, void *ctx, struct err *e) ERR_MUST_CHECK;
 /* A second run from this very state, with what is queued here queued there too. Of c, name, journal, sink and pool
  * count. With a journal JOURNAL, the state is kept in JOURNAL.start.safetensors, which a replay needs. */
 struct run *run_fork(struct run *r, const struct run_config *c, struct err *e) ERR_MUST_CHECK;

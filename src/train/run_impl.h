@@ -1,4 +1,4 @@
-/* A run's inside, for the files run*.c, state*.c, snapshot.c, rewind.c, fork.c, replay.c and engine.c. */
+/* A run's inside, for the files run*.c, state*.c, snapshot.c, rewind.c, replay.c and engine.c. */
 #ifndef TRAIN_RUN_IMPL_H
 #define TRAIN_RUN_IMPL_H
 
@@ -18,6 +18,7 @@ struct changes {
   struct change *at;
   size_t n, cap;
 };
+#define QUEUE_MAX 10000 /* changes that wait for one step */
 void changes_add(struct changes *c, uint64_t step, const struct knob_ref *ref, const char *text);
 void changes_clear(struct changes *c);
 void changes_done(struct changes *c);

@@ -38,10 +38,28 @@ int run_set(struct run *r, const char *knob, const char *value, struct err *e)
     return -1;
   if (ref.id < KNOB_COUNT && knob_table[ref.id].when == KNOB_AT_START)
     return err_set(e, "%s is fixed once a run is made", knob_table[ref.id].name);
+  if (r->queue.n >= QUEUE_MAX)
+    return err_set(e, "%d changes wait for the next step already: %s = %.100s is one too many", QUEUE_MAX, knob, value);
   if (knobs_set(&r->next, &ref, value, e))
     return -1;
   changes_add(&r->queue, 0, &ref, value);
   return 0;
+}
+
+size_t run_n_queued(const struct run *r)
+{
+  return r->queue.n;
+}
+
+/* Those that stay were accepted in this order before. */
+void run_unqueue(struct run *r, size_t n)
+{
+  while (r->queue.n > n)
+    mem_free(r->queue.at[--r->queue.n].text);
+  r->next = r->knobs;
+  for (size_t i = 0; i < r->queue.n; i++)
+    if (knobs_set(&r->next, &r->queue.at[i].ref, r->queue.at[i].text, NULL))
+      die("%s: a change that was queued is refused now", r->name);
 }
 
 int run_get(const struct run *r, const char *knob, struct knob_value *out, struct err *e)
@@ -168,6 +186,7 @@ static void commit(struct run *r, struct plan *p)
 {
   r->knobs = p->knobs;
   r->at.lr_batch = p->lr_batch;
+  r->evaluated = false; /* with other specs of the forward pass it may be another result */
   if (p->optimizer.type) {
     optimizer_done(&r->optimizer);
     r->optimizer = p->optimizer;

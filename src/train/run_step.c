@@ -1,5 +1,6 @@
-/* One training step. Nothing of the run changes before it is known that the step can be done and is journalled:
- * changes of knobs, the sampler, the scales' histories and the weights move together or not at all. */
+/* One training step. First what is queued of knobs takes effect, all of it or nothing; that stays, whatever becomes of
+ * the step. Then nothing changes before it is known that the step can be done and is journalled: the sampler, the
+ * scales' histories, the weights and the moments move together or not at all. */
 #include "config.h"
 
 #include <math.h>

@@ -70,6 +70,22 @@ check.is(b.loss, a.loss, "a fork without changes goes the same way")
 local c = a:fork { lr = 0.5 }
 check.is(c.lr, 0.5, "a fork with a change")
 check.is(a.lr, 0.05, "leaves the first as it was")
+a.recipe = "paper"
+local d = a:fork { bits = 4 } -- which asks for what is set, though no step was done with it
+check.is(d.bits, 4, "a fork of a run with a change that waits")
+check.is(d.recipe, "paper", "has that change")
+d:step()
+check.is(d.bits, 4, "and trains with it")
+d:close()
+check.fails(function() d:on("step", print) end, "closed", "no handlers for a closed run")
+check.fails(function() d:close() end, "run", "nor is it closed twice")
+local log = os.tmpname()
+local e = a:fork { journal = log }
+check.fails(function() a:fork { journal = log } end, "another run writes it", "one journal, one run")
+e:close()
+os.remove(log)
+os.remove(log .. ".start.safetensors")
+check.fails(function() for i = 1, 1e6 do a.lr = i % 2 + 1 end end, "wait to take effect", "changes without end")
 
 local seen = 0
 for _, r in ipairs(bd.runs()) do

@@ -204,6 +204,9 @@ static void test_no_silence(void)
   is_str(get("site.weight.format"), "e4m1", "each has its own");
   ok(put("share_act", "true") == 0, "share_act");
   refused("site.bact.format", "e4m1", "share_act = false");
+  is_str(get("site.bact.format"), get("site.act.format"), "what shares a draw says what holds: act's spec");
+  ok(put("share_weight", "true") == 0, "share_weight again");
+  is_str(get("site.bweight.format"), "e4m1", "bweight says weight's spec");
   ok(put("site.update.format", "bf16") == 0 && put("site.state.format", "bf16") == 0, "update and state do something");
   refused("site.gact.random_bits", "40", "site.gact.random_bits = 40");
   refused("site.gact.random_bits", "12", "random_bits = 12");

@@ -404,6 +404,20 @@ static void test_rewind_load_fork(void)
   mem_free(second);
 }
 
+/* Weights whose quantizer carries something from step to step, with evaluations in between: a replay has none. */
+static void test_evaluations_move_nothing(void)
+{
+  static const char *const spec[][2] = {{"site.weight.error_feedback", "true"}, {"site.weight.scale", "delayed"}};
+  for (int i = 0; i < 2; i++) {
+    char *path = temp_path("carried.jsonl");
+    struct run *r = make_run(path, "eval_every", "3", spec[i][0], spec[i][1], NULL);
+    steps(r, 30);
+    finish(r);
+    ok(replayed(path, spec[i][0]).same_hash, "ends the same");
+    mem_free(path);
+  }
+}
+
 static bool count(void *ctx, uint64_t step, double loss)
 {
   (void)loss;
@@ -434,6 +448,7 @@ int main(void)
   test_full_disk();
   test_diverged();
   test_rewind_load_fork();
+  test_evaluations_move_nothing();
   test_progress();
   return tap_done();
 }

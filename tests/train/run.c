@@ -119,6 +119,30 @@ static void test_changes(void)
   run_free(r);
 }
 
+/* Taking back what was queued last, and the bound of what may wait. */
+static void test_queue(void)
+{
+  struct run *r = make_run(NULL, NULL);
+  set(r, "bits", "4");
+  size_t n = run_n_queued(r);
+  is_int(n, 1, "one change waits");
+  set(r, "batch", "32");
+  set(r, "bits", "6");
+  run_unqueue(r, n);
+  is_int(knob_int(run_next_knobs(r), KNOB_BITS), 4, "those behind it are taken back");
+  is_int(knob_int(run_next_knobs(r), KNOB_BATCH), 64, "all of them");
+  steps(r, 1);
+  is_int(knob_int(run_knobs(r), KNOB_BITS), 4, "the first takes effect");
+  is_int(knob_int(run_knobs(r), KNOB_BATCH), 64, "the others do not");
+  int done = 0;
+  while (done < 1000000 && run_set(r, "lr", done % 2 ? "0.1" : "0.2", &e) == 0)
+    done++;
+  ok(done < 1000000 && strstr(e.msg, "one too many"), "bounded: %s", e.msg);
+  steps(r, 1);
+  ok(run_set(r, "lr", "0.1", &e) == 0, "a step makes room");
+  run_free(r);
+}
+
 static void test_lr(void)
 {
   struct run *r = make_run(NULL, "lr", "0.1", "lr_scaling", "sqrt", NULL);
@@ -269,6 +293,7 @@ int main(void)
   test_learns();
   test_side_effects();
   test_changes();
+  test_queue();
   test_lr();
   test_no_memory();
   test_divergence();

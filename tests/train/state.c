@@ -188,6 +188,34 @@ static void test_rewind(void)
 }
 
 /* Many snapshots in little memory. */
+static bool stop_at(void *ctx, uint64_t step)
+{
+  return step == *(uint64_t *)ctx;
+}
+
+/* A rewind that is stopped on its way, or cannot begin, leaves all as it was: the state and what is queued. */
+static void test_rewind_stopped(void)
+{
+  struct run *r = make_run(NULL, "snapshot_every", "20", HARD, NULL), *same = make_run(NULL, HARD, NULL);
+  uint64_t at = 33, never = 0;
+  steps(r, 45);
+  steps(same, 45);
+  set(r, "bits", "4");
+  set(same, "bits", "4");
+  ok(run_rewind_unless(r, 35, stop_at, &at, &e) != 0 && strstr(e.msg, "interrupted"), "a stop on the way: %s", e.msg);
+  is_int(run_n_steps(r), 45, "the run is where it was");
+  is_str(hash_of(r), hash_of(same), "with the weights of there");
+  is_int(knob_int(run_next_knobs(r), KNOB_BITS), 4, "the change that waits still waits");
+  ok(run_rewind(r, 46, &e) != 0, "a step that is not done yet: %s", e.msg);
+  steps(r, 10);
+  steps(same, 10);
+  is_str(hash_of(r), hash_of(same), "and it goes on as if nothing had been");
+  ok(run_rewind_unless(r, 35, stop_at, &never, &e) == 0 && run_n_steps(r) == 35, "not stopped, it arrives");
+  is_int(knob_int(run_next_knobs(r), KNOB_BITS), 8, "with the knobs of there");
+  run_free(r);
+  run_free(same);
+}
+
 static void test_budget(void)
 {
   struct run *r = make_run(NULL, "snapshot_every", "1", "snapshot_mb", "1", "eval_every", "0", NULL);
@@ -243,6 +271,7 @@ int main(void)
   test_refusals();
   test_weights_alone();
   test_rewind();
+  test_rewind_stopped();
   test_budget();
   test_fork();
   is_int(mem_counts().live_bytes, live, "all memory is given back");

@@ -1,5 +1,5 @@
 /* Unfolding images for convolution, and folding gradients back. Every function works through one kernel offset at a
- * time: what it reads and what it writes there are runs along a row of the image. */
+ * time: what it reads and what it writes there are runs along rows of the image. */
 #include "config.h"
 
 #include "tensor/unfold.h"
@@ -31,56 +31,105 @@ static struct range inside(size_t k, size_t size, size_t n_out, size_t stride, s
 }
 
 /* Rows are short (8 to 32 values), so that a call of memcpy() for each would cost more than the copy: pieces of a fixed
- * length become two or four instructions. The last piece overlaps the one before it. */
+ * length become two or four instructions each, and their number is known in the loop over the rows. */
 enum { PIECE = 8 };
 
-static inline void copy_run(float *restrict to, const float *restrict from, size_t n)
+struct rows {
+  float *to;
+  const float *from;
+  size_t to_pitch, from_pitch, n_rows, length;
+};
+
+/* Rows of `pieces` whole pieces, and of a last one that overlaps the one before where the length is not a multiple. */
+static inline __attribute__((always_inline)) void copy_pieces(const struct rows *r, size_t pieces)
 {
-  size_t i = 0;
-  for (; i + PIECE <= n; i += PIECE)
-    memcpy(to + i, from + i, PIECE * sizeof *to);
-  if (i == n)
-    return;
-  if (n >= PIECE)
-    memcpy(to + n - PIECE, from + n - PIECE, PIECE * sizeof *to);
+  size_t last = r->length - PIECE;
+  for (size_t y = 0; y < r->n_rows; y++) {
+    float *restrict to = r->to + y * r->to_pitch;
+    const float *restrict from = r->from + y * r->from_pitch;
+    for (size_t i = 0; i < pieces; i++)
+      memcpy(to + i * PIECE, from + i * PIECE, PIECE * sizeof *to);
+    memcpy(to + last, from + last, PIECE * sizeof *to);
+  }
+}
+
+static void copy_rows(const struct rows *r)
+{
+  size_t pieces = (r->length - 1) / PIECE; /* before the last */
+  if (r->length < PIECE)
+    for (size_t y = 0; y < r->n_rows; y++)
+      for (size_t i = 0; i < r->length; i++)
+        r->to[y * r->to_pitch + i] = r->from[y * r->from_pitch + i];
+  else if (pieces == 0)
+    copy_pieces(r, 0);
+  else if (pieces == 1)
+    copy_pieces(r, 1);
+  else if (pieces == 2)
+    copy_pieces(r, 2);
+  else if (pieces == 3)
+    copy_pieces(r, 3);
   else
-    for (; i < n; i++)
-      to[i] = from[i];
+    for (size_t y = 0; y < r->n_rows; y++)
+      memcpy(r->to + y * r->to_pitch, r->from + y * r->from_pitch, r->length * sizeof *r->to);
 }
 
-static inline void zero_run(float *to, size_t n)
+/* What lies outside the image: whole rows above and below, and the ends of those between. */
+static void zero_outside(const struct window *w, struct range y, struct range x, float *out)
 {
-  for (size_t i = 0; i < n; i++)
-    to[i] = 0;
+  memset(out, 0, y.begin * w->out_width * sizeof *out);
+  memset(out + y.end * w->out_width, 0, (w->out_height - y.end) * w->out_width * sizeof *out);
+  if (x.begin == 0 && x.end == w->out_width)
+    return;
+  for (size_t oy = y.begin; oy < y.end; oy++) {
+    for (size_t ox = 0; ox < x.begin; ox++)
+      out[oy * w->out_width + ox] = 0;
+    for (size_t ox = x.end; ox < w->out_width; ox++)
+      out[oy * w->out_width + ox] = 0;
+  }
 }
 
-/* One kernel offset of one channel: all positions of the output. */
-static void unfold_offset(const struct window *w, const float *restrict image, size_t ky, size_t kx,
-                          float *restrict out)
+/* Where one kernel offset meets the image. It takes divisions, so channels are the innermost loop. */
+struct offset {
+  struct range y, x;
+  size_t from, to; /* of the first value in the image, of its position in the output */
+};
+
+static struct offset offset_at(const struct window *w, size_t ky, size_t kx)
 {
   size_t s = w->stride, p = w->padding;
-  struct range y = inside(ky, w->height, w->out_height, s, p), x = inside(kx, w->width, w->out_width, s, p);
-  zero_run(out, y.begin * w->out_width);
-  for (size_t oy = y.begin; oy < y.end; oy++) {
-    const float *row = image + (oy * s + ky - p) * w->width;
-    float *to = out + oy * w->out_width;
-    zero_run(to, x.begin);
-    if (s == 1 && x.begin < x.end)
-      copy_run(to + x.begin, row + (x.begin + kx - p), x.end - x.begin);
-    else
-      for (size_t ox = x.begin; ox < x.end; ox++)
-        to[ox] = row[ox * s + kx - p];
-    zero_run(to + x.end, w->out_width - x.end);
+  struct offset o = {.y = inside(ky, w->height, w->out_height, s, p), .x = inside(kx, w->width, w->out_width, s, p)};
+  if (o.y.begin == o.y.end || o.x.begin == o.x.end)
+    o.x = o.y = (struct range){0, 0};
+  else
+    o.from = (o.y.begin * s + ky - p) * w->width + (o.x.begin * s + kx - p);
+  o.to = o.y.begin * w->out_width + o.x.begin;
+  return o;
+}
+
+static void unfold_channel(const struct window *w, const struct offset *o, const float *restrict image,
+                           float *restrict out)
+{
+  size_t n_rows = o->y.end - o->y.begin, length = o->x.end - o->x.begin;
+  const float *from = image + o->from;
+  float *to = out + o->to;
+  zero_outside(w, o->y, o->x, out);
+  if (w->stride == 1 && length > 0) {
+    copy_rows(&(struct rows){to, from, w->out_width, w->width, n_rows, length});
+    return;
   }
-  zero_run(out + y.end * w->out_width, (w->out_height - y.end) * w->out_width);
+  for (; n_rows > 0; n_rows--, to += w->out_width, from += w->stride * w->width)
+    for (size_t i = 0; i < length; i++)
+      to[i] = from[i * w->stride];
 }
 
 void unfold(const struct window *w, const float *restrict image, float *restrict out)
 {
-  for (size_t c = 0; c < w->channels; c++, image += w->height * w->width)
-    for (size_t ky = 0; ky < w->kernel; ky++)
-      for (size_t kx = 0; kx < w->kernel; kx++, out += window_positions(w))
-        unfold_offset(w, image, ky, kx, out);
+  size_t k2 = w->kernel * w->kernel, positions = window_positions(w);
+  for (size_t k = 0; k < k2; k++) {
+    struct offset o = offset_at(w, k / w->kernel, k % w->kernel);
+    for (size_t c = 0; c < w->channels; c++)
+      unfold_channel(w, &o, image + c * w->height * w->width, out + (c * k2 + k) * positions);
+  }
 }
 
 static inline void add_run(float *restrict to, const float *restrict from, size_t n)
@@ -95,38 +144,35 @@ static inline void add_run(float *restrict to, const float *restrict from, size_
 
 void fold_add(const struct window *w, const float *restrict in, float *restrict image)
 {
-  size_t s = w->stride, p = w->padding;
-  for (size_t c = 0; c < w->channels; c++, image += w->height * w->width)
-    for (size_t k = 0; k < w->kernel * w->kernel; k++, in += window_positions(w)) {
-      size_t ky = k / w->kernel, kx = k % w->kernel;
-      struct range y = inside(ky, w->height, w->out_height, s, p), x = inside(kx, w->width, w->out_width, s, p);
-      for (size_t oy = y.begin; oy < y.end && x.begin < x.end; oy++) {
-        float *row = image + (oy * s + ky - p) * w->width;
-        const float *from = in + oy * w->out_width;
-        if (s == 1)
-          add_run(row + (x.begin + kx - p), from + x.begin, x.end - x.begin);
+  size_t k2 = w->kernel * w->kernel, positions = window_positions(w);
+  for (size_t k = 0; k < k2; k++) {
+    struct offset o = offset_at(w, k / w->kernel, k % w->kernel);
+    for (size_t c = 0; c < w->channels; c++) {
+      float *to = image + c * w->height * w->width + o.from;
+      const float *from = in + (c * k2 + k) * positions + o.to;
+      size_t length = o.x.end - o.x.begin;
+      for (size_t y = o.y.begin; y < o.y.end; y++, to += w->stride * w->width, from += w->out_width)
+        if (w->stride == 1)
+          add_run(to, from, length);
         else
-          for (size_t ox = x.begin; ox < x.end; ox++)
-            row[ox * s + kx - p] += from[ox];
-      }
+          for (size_t i = 0; i < length; i++)
+            to[i * w->stride] += from[i];
     }
+  }
 }
 
 void window_sums(const struct window *w, const float *restrict map, float *restrict out)
 {
-  size_t s = w->stride, p = w->padding;
-  zero_run(out, window_positions(w));
+  memset(out, 0, window_positions(w) * sizeof *out);
   for (size_t k = 0; k < w->kernel * w->kernel; k++) {
-    size_t ky = k / w->kernel, kx = k % w->kernel;
-    struct range y = inside(ky, w->height, w->out_height, s, p), x = inside(kx, w->width, w->out_width, s, p);
-    for (size_t oy = y.begin; oy < y.end && x.begin < x.end; oy++) {
-      const float *row = map + (oy * s + ky - p) * w->width;
-      float *to = out + oy * w->out_width;
-      if (s == 1)
-        add_run(to + x.begin, row + (x.begin + kx - p), x.end - x.begin);
+    struct offset o = offset_at(w, k / w->kernel, k % w->kernel);
+    const float *from = map + o.from;
+    float *to = out + o.to;
+    for (size_t y = o.y.begin; y < o.y.end; y++, to += w->out_width, from += w->stride * w->width)
+      if (w->stride == 1)
+        add_run(to, from, o.x.end - o.x.begin);
       else
-        for (size_t ox = x.begin; ox < x.end; ox++)
-          to[ox] += row[ox * s + kx - p];
-    }
+        for (size_t i = 0; i < o.x.end - o.x.begin; i++)
+          to[i] += from[i * w->stride];
   }
 }

@@ -53,7 +53,13 @@ static void take_draw(const struct quant_job *j, int draw, struct kernel_plan *p
 {
   p->key = j->rng[draw].key;
   p->step = j->rng[draw].step;
-  p->shift = p->key.k[0] ^ p->key.k[1];
+  if (p->rounding != ROUND_QR)
+    return;
+  /* another shift each step: with the same thresholds at every step an element would always go the same way */
+  const uint32_t counter[4] = {0, 0, (uint32_t)p->step, (uint32_t)(p->step >> 32)};
+  uint32_t word[4];
+  philox4x32(counter, p->key.k, RNG_SITE_ROUNDS, word);
+  p->shift = word[0];
 }
 
 /* What follows the kernel: codes are packed, or values brought to their final form. */

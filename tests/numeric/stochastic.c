@@ -273,6 +273,14 @@ static void test_quasi_random(void)
       sum += (double)(y[i] - x[i]) / 0.125;
     worst = fmax(worst, fabs(sum / SIZE));
   }
+  long n_up = 0;
+  for (uint64_t step = 0; step < 20000; step++) {
+    struct quant_rng rng = {.key = rng_derive(1, RNG_SITE, 1, 1, 1), .step = step};
+    quantize(&s, x, 1, 1, &rng, y, NULL, NULL, NULL, NULL);
+    n_up += y[0] > x[0];
+  }
+  double z = ((double)n_up - 20000 * 0.3) / sqrt(20000 * 0.3 * 0.7);
+  ok(fabs(z) < 5, "quasi-random: over steps every element is unbiased (z %.2f)", z);
   ok(worst < 3e-4, "quasi-random: mean error %.2g ulp in 2^16 elements; SR's would be %.2g", worst, sqrt(0.21 / SIZE));
 }
 

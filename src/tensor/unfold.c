@@ -73,21 +73,6 @@ static void copy_rows(const struct rows *r)
       memcpy(r->to + y * r->to_pitch, r->from + y * r->from_pitch, r->length * sizeof *r->to);
 }
 
-/* What lies outside the image: whole rows above and below, and the ends of those between. */
-static void zero_outside(const struct window *w, struct range y, struct range x, float *out)
-{
-  memset(out, 0, y.begin * w->out_width * sizeof *out);
-  memset(out + y.end * w->out_width, 0, (w->out_height - y.end) * w->out_width * sizeof *out);
-  if (x.begin == 0 && x.end == w->out_width)
-    return;
-  for (size_t oy = y.begin; oy < y.end; oy++) {
-    for (size_t ox = 0; ox < x.begin; ox++)
-      out[oy * w->out_width + ox] = 0;
-    for (size_t ox = x.end; ox < w->out_width; ox++)
-      out[oy * w->out_width + ox] = 0;
-  }
-}
-
 /* Where one kernel offset meets the image. It takes divisions, so channels are the innermost loop. */
 struct offset {
   struct range y, x;
@@ -112,7 +97,9 @@ static void unfold_channel(const struct window *w, const struct offset *o, const
   size_t n_rows = o->y.end - o->y.begin, length = o->x.end - o->x.begin;
   const float *from = image + o->from;
   float *to = out + o->to;
-  zero_outside(w, o->y, o->x, out);
+  /* all of it where some lies outside the image: the ends of rows are too short to be zeroed one by one */
+  if (n_rows < w->out_height || length < w->out_width)
+    memset(out, 0, window_positions(w) * sizeof *out);
   if (w->stride == 1 && length > 0) {
     copy_rows(&(struct rows){to, from, w->out_width, w->width, n_rows, length});
     return;

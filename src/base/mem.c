@@ -94,9 +94,9 @@ static uint64_t read_number(const char *path, uint64_t otherwise)
   return good ? v : otherwise;
 }
 
-/* What this process may hold at most: the machine's memory, or its container's. Linux hands out address space far
- * beyond that and kills the process when it is touched; a typo in `batch` must not end a run that way. */
-static uint64_t memory_limit(void)
+/* Linux hands out address space far beyond this and kills the process when it is touched; a typo in `batch` must not end
+ * a run that way. */
+uint64_t mem_machine_bytes(void)
 {
   static _Atomic uint64_t cached;
   uint64_t limit = atomic_load_explicit(&cached, memory_order_relaxed);
@@ -157,7 +157,7 @@ static bool must_fail(void)
 void *mem_buffer(size_t n_bytes, const char *what, struct err *e)
 {
   atomic_fetch_add_explicit(&n_allocs, 1, memory_order_relaxed);
-  uint64_t live = atomic_load(&live_bytes), limit = memory_limit();
+  uint64_t live = atomic_load(&live_bytes), limit = mem_machine_bytes();
   struct header *h = NULL;
   if (!must_fail() && live <= limit && n_bytes <= limit - live && n_bytes <= SIZE_MAX / 2)
     h = buffer_get(n_bytes + ALIGN);

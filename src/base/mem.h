@@ -19,6 +19,9 @@ void mem_free(void *p);
 void *mem_buffer(size_t n_bytes, const char *what, struct err *e) ERR_MUST_CHECK;
 void mem_buffer_free(void *p);
 
+/* What this process may hold at most: the machine's memory, or its container's where that is less. */
+uint64_t mem_machine_bytes(void);
+
 struct mem_counts {
   uint64_t n_allocs;   /* since the start of the process, all kinds */
   uint64_t live_bytes; /* of mem_buffer() */

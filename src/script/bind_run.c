@@ -323,7 +323,8 @@ static int run_newindex(lua_State *L)
     return 0;
   }
   if (strcmp(name, "site") == 0) { /* run.site = { gweight = {...}, ... } */
-    luaL_checktype(L, 3, LUA_TTABLE);
+    if (!lua_istable(L, 3))
+      return vm_refuse(L, "site: needs a table such as { gweight = { format = \"e4m1\" } }");
     bind_site_push(L, id);
     lua_pushnil(L);
     while (lua_next(L, 3)) {

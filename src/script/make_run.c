@@ -133,8 +133,7 @@ static void add_pair(lua_State *L, struct pair_list *p, const char *knob, int va
 {
   char text[256];
   if (!setting_text(L, value_index, text, sizeof text))
-    vm_refuse(L, "%s: a %s is no value for it; give a number, a string or a boolean", knob,
-              luaL_typename(L, value_index));
+    setting_refuse_value(L, knob, value_index);
   if (p->n == p->cap)
     vm_refuse(L, "too many knobs");
   luaL_checkstack(L, 8, NULL);
@@ -170,14 +169,16 @@ static void add_site_field(lua_State *L, struct pair_list *p, enum site s, const
 /* site = { gweight = { format = "e4m1" }, act = "bf16" } */
 static void add_sites(lua_State *L, struct pair_list *p, int t)
 {
-  luaL_checktype(L, t, LUA_TTABLE);
+  if (!lua_istable(L, t))
+    vm_refuse(L, "site: needs a table such as { gweight = { format = \"e4m1\" } }");
   lua_pushnil(L);
   while (lua_next(L, t)) {
     enum site s;
     struct err e;
-    lua_pop(L, 1);
-    if (site_find(lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "?", &s, &e) != 0)
+    if (site_find(lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2), &s, &e) != 0)
       vm_refuse(L, "%s", e.msg);
+    setting_check_spec(L, s, -1);
+    lua_pop(L, 1);
   }
   for (int s = 0; s < SITE_COUNT; s++) {
     luaL_checkstack(L, 4, NULL);

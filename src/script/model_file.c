@@ -102,7 +102,16 @@ static void push_environment(lua_State *L)
   lua_pop(L, 1);
   lua_newtable(L);
   for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
-    lua_getglobal(L, allowed[i]);
+    if (lua_getglobal(L, allowed[i]) == LUA_TTABLE) { /* a copy: what the file does to it stays there */
+      lua_newtable(L);
+      lua_pushnil(L);
+      while (lua_next(L, -3)) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_settable(L, -4);
+      }
+      lua_remove(L, -2);
+    }
     lua_setfield(L, -2, allowed[i]);
   }
   for (int i = 0; layer_types[i]; i++) {
@@ -181,6 +190,18 @@ static void read_layer_options(lua_State *L, const struct reading *r, const stru
   }
 }
 
+/* Names stand in journals, in files of weights and on the screen: printable, and not empty. */
+static void check_name(lua_State *L, const struct reading *r, const char *what, int index)
+{
+  size_t n;
+  const char *s = lua_tolstring(L, index, &n);
+  for (size_t i = 0; s && i < n; i++)
+    if ((unsigned char)s[i] < ' ' || s[i] == 127)
+      luaL_error(L, "%s: the %s has a control character (code %d) in it", r->path, what, (unsigned char)s[i]);
+  if (s && n == 0)
+    luaL_error(L, "%s: the %s is empty", r->path, what);
+}
+
 static void read_layer(lua_State *L, const struct reading *r, int at)
 {
   struct err e;
@@ -191,6 +212,7 @@ static void read_layer(lua_State *L, const struct reading *r, int at)
   char name[2 * DESC_NAME];
   lua_getfield(L, at, "name");
   if (lua_isstring(L, -1)) {
+    check_name(L, r, "name of a layer", -1);
     if (!str_copy(name, DESC_NAME, lua_tostring(L, -1)))
       luaL_error(L, "%s: the layer name '%s' is longer than %d letters", r->path, lua_tostring(L, -1), DESC_NAME - 1);
   } else {
@@ -324,7 +346,10 @@ static void check_keys(lua_State *L, const struct reading *r, int at)
 static void copy_field(lua_State *L, const struct reading *r, int at, const char *key, const char *otherwise, char *out)
 {
   lua_getfield(L, at, key);
+  if (!lua_isnoneornil(L, -1) && lua_type(L, -1) != LUA_TSTRING)
+    luaL_error(L, "%s: %s is a %s; it must be a string", r->path, key, luaL_typename(L, -1));
   const char *s = luaL_optstring(L, -1, otherwise);
+  check_name(L, r, key, -1);
   if (!str_copy(out, DESC_NAME, s))
     luaL_error(L, "%s: %s = '%s' is longer than %d letters", r->path, key, s, DESC_NAME - 1);
   lua_pop(L, 1);

@@ -178,13 +178,21 @@ static int set_text(struct pending *p, const char *knob, const char *value, stru
   return 0;
 }
 
+void setting_refuse_value(lua_State *L, const char *knob, int index)
+{
+  if (lua_type(L, index) == LUA_TSTRING)
+    vm_refuse(L, "%s: a text of %d bytes is no value for it: it is too long, or has a NUL in it", knob,
+              (int)lua_rawlen(L, index));
+  vm_refuse(L, "%s: %s is no value for it; give a number, a string or a boolean", knob,
+            lua_isnil(L, index) ? "nil" : lua_pushfstring(L, "a %s", luaL_typename(L, index)));
+}
+
 void setting_set(lua_State *L, int run_id, const char *knob, int value_index)
 {
   char text[sizeof(struct knob_value)];
   struct err e;
   if (!setting_text(L, value_index, text, sizeof((struct knob_value *)0)->text))
-    vm_refuse(L, "%s: a %s is no value for it; give a number, a string or a boolean", knob,
-              luaL_typename(L, value_index));
+    setting_refuse_value(L, knob, value_index);
   if (set_text(need_pending(L, run_id), knob, text, &e) != 0)
     vm_refuse(L, "%s", e.msg);
 }
@@ -220,8 +228,6 @@ static int check_fields(lua_State *L, int t, enum site s, struct err *e)
 /* In the order of spec_fields, format first: it sets the format's own scaling, which the others then change. */
 static int set_fields(lua_State *L, struct pending *p, int t, enum site s, struct err *e)
 {
-  if (check_fields(L, t, s, e) != 0)
-    return -1;
   for (int i = 0; spec_fields[i]; i++) {
     lua_getfield(L, t, spec_fields[i]);
     char text[256], knob[64];
@@ -237,18 +243,29 @@ static int set_fields(lua_State *L, struct pending *p, int t, enum site s, struc
   return 0;
 }
 
+void setting_check_spec(lua_State *L, enum site s, int t)
+{
+  struct err e;
+  t = lua_absindex(L, t);
+  if (lua_type(L, t) == LUA_TSTRING)
+    return;
+  if (!lua_istable(L, t))
+    vm_refuse(L, "site.%s: needs the name of a format, or a table such as { format = \"e4m1\", rounding = \"sr\" }",
+              site_names[s]);
+  if (check_fields(L, t, s, &e) != 0)
+    vm_refuse(L, "%s", e.msg);
+}
+
 void setting_set_spec(lua_State *L, int run_id, enum site s, int value_index)
 {
   value_index = lua_absindex(L, value_index);
+  setting_check_spec(L, s, value_index);
   if (lua_type(L, value_index) == LUA_TSTRING) {
     char knob[64];
     snprintf(knob, sizeof knob, "site.%s.format", site_names[s]);
     setting_set(L, run_id, knob, value_index);
     return;
   }
-  if (!lua_istable(L, value_index))
-    vm_refuse(L, "site.%s: needs the name of a format, or a table such as { format = \"e4m1\", rounding = \"sr\" }",
-              site_names[s]);
   struct pending *p = need_pending(L, run_id);
   struct knobs view = p->view;
   size_t n = p->n;

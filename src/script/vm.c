@@ -4,6 +4,7 @@
 #include "script/vm_impl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -104,6 +105,32 @@ static int open_all(lua_State *L)
   return 0;
 }
 
+/* Lua's own allocator (realloc and free) with a bound: a loop that builds a string without end is an error in Lua, "not
+ * enough memory", and not the end of the process and of the run in it. */
+static void *allocate(void *ctx, void *p, size_t old, size_t n)
+{
+  struct vm *vm = ctx;
+  old = p ? old : 0; /* for a new block `old` is the kind of object */
+  if (n == 0) {
+    free(p);
+    vm->n_bytes -= old;
+    return NULL;
+  }
+  if (n > old && (vm->n_bytes > vm->max_bytes || n - old > vm->max_bytes - vm->n_bytes))
+    return NULL;
+  void *q = realloc(p, n);
+  if (q)
+    vm->n_bytes += n - old; /* modulo 2^64: it may shrink */
+  return q;
+}
+
+static void bound_memory(struct vm *vm, size_t max_bytes)
+{
+  vm->n_bytes = (size_t)lua_gc(vm->L, LUA_GCCOUNT) * 1024 + (size_t)lua_gc(vm->L, LUA_GCCOUNTB);
+  vm->max_bytes = max_bytes ? max_bytes : (size_t)(mem_machine_bytes() / 4);
+  lua_setallocf(vm->L, allocate, vm);
+}
+
 static int on_panic(lua_State *L)
 {
   die("Lua: %s", lua_tostring(L, -1));
@@ -121,6 +148,7 @@ struct vm *vm_create(const struct vm_config *c, struct err *e)
   *vm = (struct vm){.L = L, .engine = c->engine, .interactive = c->interactive, .print = c->print, .print_ctx = c->ctx};
   vm->journal_path = c->journal_path ? mem_strdup(c->journal_path) : NULL;
   lua_lock_init(&vm->lock);
+  bound_memory(vm, c->max_bytes);
   lua_pushcfunction(L, open_all);
   if (lua_pcall(L, 0, 0, 0) != LUA_OK) {
     err_set(e, "cannot start Lua: %s", lua_tostring(L, -1));

@@ -18,6 +18,7 @@ struct vm_config {
   void (*print)(void *ctx, const char *text);
   void *ctx;
   const char *journal_path; /* journal of the first run made, or NULL: the default place when interactive, none else */
+  size_t max_bytes;         /* of Lua's own memory; 0: a quarter of the machine's */
 };
 struct vm *vm_create(const struct vm_config *c, struct err *e) ERR_MUST_CHECK;
 /* No chunk may run, and no handler: after engine_free(), or with the hook taken away by engine_set_hook(). */

@@ -41,6 +41,7 @@ struct handler;
 
 struct vm {
   lua_State *L; /* main Lua thread: only makes others and is read for completion */
+  size_t n_bytes, max_bytes; /* Lua's memory */
   struct engine *engine;
   bool interactive;
   void (*print)(void *ctx, const char *text);
@@ -113,6 +114,10 @@ void setting_drop(struct entry *en);
 void setting_refresh(struct vm *vm, int run_id, const struct knobs *k, uint64_t step); /* after load, rewind, fork */
 /* Text of a Lua value as knobs take it; returns false where it has none. */
 bool setting_text(lua_State *L, int index, char *out, size_t n_bytes);
+/* Raises: says why a value for which setting_text() returned false is none. */
+void setting_refuse_value(lua_State *L, const char *knob, int index);
+/* Raises unless the value at `t` can describe a site: the name of a format, or a table of spec fields. */
+void setting_check_spec(lua_State *L, enum site s, int t);
 /* As setting_push() shows it: numbers and booleans as such. */
 void setting_push_value(lua_State *L, const struct knob_value *v);
 bool setting_is_knob(const char *name);          /* exact, a row of the table */

@@ -89,6 +89,9 @@ static void test_refused(void)
       {"return model { linear('ten') }", "names no layer"},
       {"return model { linear(10), defaults = { lrr = 1 } }", "lr"},
       {"return model { linear(10), lost = 'x' }", "loss"},
+      {"return model { linear { 10, name = 'a\\n' } }", "control character (code 10)"},
+      {"return model { linear { 10, name = '' } }", "is empty"},
+      {"return model { name = {}, linear(10) }", "name is a table; it must be a string"},
       {"return function(o) error('on purpose') end", "on purpose"},
       {"return function(o) return io.open('/etc/passwd') end", "io"},
   };
@@ -102,6 +105,17 @@ static void test_refused(void)
     if (!refused)
       desc_done(&d);
   }
+}
+
+/* What a file does to the library stays in the file. */
+static void test_library_kept(void)
+{
+  struct model_desc d;
+  struct err e;
+  write_file("m1.lua", "string.format, table.concat, math.pi = nil, nil, 3\nreturn model { linear(10) }\n");
+  is_int(load("m1.lua", &d, &e), 0, "a file that spoils string, table and math %s", e.msg);
+  desc_done(&d);
+  is_str(says(&f, "print(string.format('%.5f', math.pi), table.concat({ 1, 2 }))"), "3.14159\t12", "spoils its own");
 }
 
 static void test_missing(void)
@@ -129,6 +143,7 @@ int main(void)
   test_mlp();
   test_forms();
   test_refused();
+  test_library_kept();
   test_missing();
   test_shapes();
   fixture_end(&f);

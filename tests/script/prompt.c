@@ -86,7 +86,13 @@ static void test_refused(void)
       {"batch = 'many'", "batch"},
       {"batch = 1.5", "batch"},
       {"lr = {}", "table"},
-      {"lr = nil", "nil"},
+      {"lr = nil", "nil is no value"},
+      {"rounding = ('s'):rep(5000)", "5000 bytes is no value for it: it is too long"},
+      {"rounding = 'sr\\0'", "has a NUL in it"},
+      {"run.site = 5", "needs a table"},
+      {"require('bitdial').run { site = 'int8' }", "site: needs a table"},
+      {"require('bitdial').run { site = { gweight = 3 } }", "site.gweight: needs the name of a format"},
+      {"require('bitdial').run { site = { gweight = { formt = 'e4m1' } } }", "has no field 'formt'"},
       {"rounding = 'sx'", "rounding"},
       {"model = 'mlp'", "fixed once a run is made"},
       {"run.site.gweigt.format = 'e4m1'", "gweight"},
@@ -285,6 +291,29 @@ static void test_interrupt(void)
   is_str(says(&f, "1 + 1"), "2", "an interrupt while nothing runs is nobody's");
 }
 
+/* Memory without end is an error like another, and what was taken is given back. */
+static void test_memory(void)
+{
+  struct err e;
+  struct vm *vm = vm_create(&(struct vm_config){.engine = f.engine, .max_bytes = 8 << 20}, &e);
+  if (!vm)
+    tap_bail("%s", e.msg);
+  write_file("eat.lua", "local s = ('x'):rep(1000)\n"
+                        "for i = 1, 3 do\n"
+                        "  local ok, why = pcall(function() local t = s while true do t = t .. t end end)\n"
+                        "  assert(not ok and why == 'not enough memory', why)\n"
+                        "end\n"
+                        "assert(#s:rep(1000) == 1000000)\n"
+                        "local t = {}\n"
+                        "while true do t[#t + 1] = {} end\n");
+  is_int(vm_run_file(vm, "eat.lua", 0, NULL, &e), -1, "a script that takes memory without end fails");
+  ok(strstr(e.msg, "not enough memory"), "for lack of it: %s", e.msg);
+  write_file("eat.lua", "assert(#('x'):rep(3 << 20) == 3 << 20)\n"); /* takes twice that while it is made */
+  is_int(vm_run_file(vm, "eat.lua", 0, NULL, &e), 0, "and the memory is there again %s", e.msg);
+  unlink("eat.lua");
+  vm_free(vm);
+}
+
 static void test_quit(void)
 {
   is_int(eval(&f, "quit()"), VM_QUIT, "quit()");
@@ -311,6 +340,7 @@ int main(void)
   test_help();
   test_names();
   test_interrupt();
+  test_memory();
   test_quit();
   fixture_end(&f);
   return tap_done();

@@ -2,13 +2,13 @@
 -- and gact take the format; everything else stays as the recipe `paper` at 8 bits has it. Prints a Markdown table; the
 -- one in doc/sr-vs-rne.md was made by
 --
---     bitdial run sr-vs-rne.lua fashion-mnist 2000 3
+--     bitdial run sr-vs-rne.lua fashion-mnist 1000 3
 --
 -- Arguments: DATA, STEPS, SEEDS.
 local bd = require "bitdial"
 
-local data, n_steps, n_seeds = arg[1] or "auto", tonumber(arg[2]) or 2000, tonumber(arg[3]) or 3
-local formats = { "e4m3fin", "e4m1", "e4m0", "e2m1", "int8", "int6", "int5", "int4", "int3", "int2" }
+local data, n_steps, n_seeds = arg[1] or "auto", tonumber(arg[2]) or 1000, tonumber(arg[3]) or 3
+local formats = { "e4m3fin", "e4m0", "e2m1", "int8", "int6", "int5", "int4", "int3" }
 
 -- Held-out loss and accuracy after training; nothing where it diverged.
 local function train(format, rounding, seed)

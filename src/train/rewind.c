@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -175,12 +176,24 @@ static int copy_state(struct run *to, struct run *from, struct err *e)
   return status;
 }
 
+/* A journal that another run writes keeps its state file too: asked before ours would take that one's place. */
+static int check_journal_free(const char *path, struct err *e)
+{
+  struct stat st;
+  if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+    return 0;
+  struct line_file *f = line_file_create(path, e);
+  return f ? line_file_close(f, e) : -1;
+}
+
 /* The state is kept in a file beside the journal: without it the journal could not be replayed. */
 static int begin_journal(struct run *f, const struct run *from, const char *path, struct err *e)
 {
   struct run_start start = {.step = f->at.step, .from = from->name};
   if (!path)
     return 0;
+  if (check_journal_free(path, e))
+    return -1;
   char *file = strcmp(path, "-") == 0 ? NULL : mem_printf("%s.start.safetensors", path);
   if (file && (state_file_save(f, file, e) || state_file_hash(file, start.hash, e))) {
     mem_free(file);

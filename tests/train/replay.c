@@ -384,6 +384,8 @@ static void test_rewind_load_fork(void)
   struct run *f = run_fork(r, &(struct run_config){.journal_path = second, .name = "second"}, &e);
   if (!f)
     tap_bail("%s", e.msg);
+  struct run *third = run_fork(r, &(struct run_config){.journal_path = second, .name = "third"}, &e);
+  ok(!third && strstr(e.msg, "another run writes it"), "not a second fork into the same journal: %s", e.msg);
   set(f, "rounding", "rne");
   steps(f, 20);
   steps(r, 20);

@@ -10,7 +10,7 @@
 #include "plain.h"
 #include "tensor/gemm.h"
 
-enum { NB = 16, MAX = 400 };
+enum { NB = 16, MOST = 150, MAX = 400 };
 #define TENSOR(layer, param) ((uint32_t)((layer)*16 + (param)))
 
 static struct layer_desc *conv(struct model_desc *d, double out, double kernel, double stride, double padding)
@@ -176,9 +176,9 @@ struct fixture {
 static struct fixture fixture(void)
 {
   struct fixture f = {.d = three_layers()};
-  f.g = helper_graph(&f.d, 64);
-  f.x = helper_normal(64 * f.d.n_inputs, 4);
-  f.t = helper_labels(64, 5);
+  f.g = helper_graph(&f.d, MOST);
+  f.x = helper_normal(MOST * f.d.n_inputs, 4);
+  f.t = helper_labels(MOST, 5);
   for (size_t i = 1; i < 6; i += 2) /* biases that add exactly */
     for (size_t k = 0; k < graph_param(f.g, i)->n; k++)
       graph_param(f.g, i)->w[k] = ldexpf(rintf(ldexpf(graph_param(f.g, i)->w[k], 6)), -6);
@@ -270,6 +270,36 @@ static void check_threads(void)
     ok(same_sums && sums.quant_a > 0, "batch %zu: so are the sums", rows[b]);
   }
   mem_free(first);
+  fixture_done(&f);
+}
+
+/* Samples are summed in groups and parts: the gradient of a batch is the mean of those of its samples, one by one. */
+static void check_batches(void)
+{
+  struct fixture f = fixture();
+  struct site_specs s = helper_fp32();
+  size_t n = graph_n_weights(f.g), rows[] = {17, 50, MOST};
+  double *mean = mem_alloc(n * sizeof *mean);
+  for (size_t b = 0; b < 3; b++) {
+    struct pass p = helper_pass(&s, 1);
+    double worst = 0, size = 0;
+    for (size_t i = 0; i < rows[b]; i++) {
+      graph_forward(f.g, &p, f.x + i * f.d.n_inputs, f.t + i, 1);
+      graph_backward(f.g, &p);
+      for (size_t k = 0; k < n; k++)
+        mean[k] = (i ? mean[k] : 0) + graph_gradients(f.g)[k] / (double)rows[b];
+    }
+    p.global_batch = rows[b];
+    graph_forward(f.g, &p, f.x, f.t, rows[b]);
+    graph_backward(f.g, &p);
+    for (size_t k = 0; k < n; k++) {
+      worst = fmax(worst, fabs(mean[k] - graph_gradients(f.g)[k]));
+      size = fmax(size, fabs(mean[k]));
+    }
+    ok(worst < 1e-6 && size > 0.01, "batch %zu: the mean of its samples' gradients, within %.2g of values up to %.2g",
+       rows[b], worst, size);
+  }
+  mem_free(mean);
   fixture_done(&f);
 }
 
@@ -500,6 +530,7 @@ int main(void)
   gemm_init();
   check_naive();
   check_threads();
+  check_batches();
   check_accumulation();
   check_moments(1, 1);
   check_moments(2, 0);

@@ -10,7 +10,7 @@
 
 #include "model/desc.h"
 
-enum { PLAIN_SAMPLES = 6, PLAIN_VALUES = 400, PLAIN_LAYERS = 16 };
+enum { PLAIN_SAMPLES = 6, PLAIN_VALUES = 400, PLAIN_LAYERS = 24 };
 
 struct plain_shape {
   size_t c, h, w;

@@ -86,6 +86,34 @@ static struct model_desc pool_net(void)
   return d;
 }
 
+/* Every kind as the second reader of a layer's output: it adds to a gradient that is there. */
+static struct model_desc shared_net(void)
+{
+  struct model_desc d = images("shared", 1, 6, 6, 3);
+  put(&d, "conv2d", "out", 2.0, "kernel", 3.0, "padding", 1.0, NULL);
+  put(&d, "batch_norm2d", NULL);
+  put(&d, "add", "other", 0.0, NULL); /* 2 */
+  put(&d, "gelu", NULL);
+  put(&d, "add", "other", 2.0, NULL); /* 4 */
+  put(&d, "conv2d", "out", 2.0, "kernel", 3.0, "padding", 1.0, NULL);
+  put(&d, "add", "other", 4.0, NULL); /* 6 */
+  put(&d, "maxpool2d", "kernel", 2.0, NULL);
+  put(&d, "conv2d", "out", 2.0, "kernel", 2.0, "stride", 2.0, NULL)->input = 6;
+  put(&d, "add", "other", 7.0, NULL); /* 9 */
+  put(&d, "maxpool2d", "kernel", 2.0, "stride", 1.0, NULL);
+  put(&d, "avgpool2d", "kernel", 2.0, "stride", 1.0, NULL)->input = 9;
+  put(&d, "add", "other", 10.0, NULL); /* 12 */
+  put(&d, "conv2d", "out", 2.0, "kernel", 1.0, NULL);
+  put(&d, "add", "other", 12.0, NULL); /* 14 */
+  put(&d, "flatten", NULL);
+  put(&d, "linear", "out", 8.0, NULL)->input = 14;
+  put(&d, "add", "other", 15.0, NULL); /* 17 */
+  put(&d, "batch_norm1d", NULL);
+  put(&d, "add", "other", 17.0, NULL);
+  put(&d, "linear", "out", 3.0, NULL);
+  return d;
+}
+
 static void check_differences(struct model_desc d)
 {
   enum { B = PLAIN_SAMPLES };
@@ -314,6 +342,7 @@ int main(void)
   check_differences(smooth_net());
   check_differences(residual_net());
   check_differences(pool_net());
+  check_differences(shared_net());
   check_tails();
   check_messages();
   check_memory();

@@ -40,49 +40,64 @@ INLINE void one_vector(const struct constants *c, enum lean kind, int random_bit
     sums->var = _mm512_add_ps(sums->var, variance(c, kind, random_bits, &d));
 }
 
+struct loop {
+  struct constants c;
+  struct philox_avx512 philox;
+  struct lane_sums sums;
+  size_t begin, end; /* of the run, counted from its first vector */
+};
+
+/* The vectors that one call of the generator serves. whole: all of their elements are in the run. */
+INLINE void one_chunk(struct loop *l, enum lean kind, int random_bits, enum output output, bool whole, const float *x,
+                      float *y, size_t at)
+{
+  const int per_words = random_bits ? 32 / random_bits : 1;
+  _Alignas(64) uint32_t words[32];
+  __m512i w[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+  if (random_bits)
+    philox_avx512_next(&l->philox, &w[0], &w[1]);
+  if (random_bits == 16 || random_bits == 8) {
+    _mm512_store_si512(words, w[0]);
+    _mm512_store_si512(words + 16, w[1]);
+    __asm__("" : "+m"(words)); /* to be read back in parts: a load widens for less than a shuffle does */
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < 2 * per_words; v++) {
+    size_t i = at + 16 * (size_t)v;
+    __m512i r = random_bits == 32 ? w[v] : w[0];
+    if (random_bits == 16 || random_bits == 8)
+      r = random_avx512(random_bits, words + 16 * (v / per_words), v % per_words);
+    if (whole)
+      one_vector(&l->c, kind, random_bits, output, true, x + i, y + i, 0xffff, r, &l->sums);
+    else if (i < l->end)
+      one_vector(&l->c, kind, random_bits, output, false, x + i, y + i, mask_avx512(l->begin, l->end, i), r, &l->sums);
+  }
+}
+
 /* As run() in kernel_avx512.c. */
 INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0, unsigned lane0,
                 struct kernel_sums *sums, enum lean kind, int random_bits, enum output output)
 {
-  const int per_words = random_bits ? 32 / random_bits : 1;
-  const size_t chunk = (size_t)(32 * per_words);
+  const size_t chunk = random_bits ? 1024 / (size_t)random_bits : 32;
   const unsigned phase = random_bits ? (unsigned)(element0 % (128u / (unsigned)random_bits)) : 0;
-  struct constants c;
-  struct philox_avx512 philox;
-  struct lane_sums l = {0};
-  _Alignas(64) uint32_t words[32] = {0};
-  constants_init(&c, p, kind, random_bits, output == OUT_WITH_SUMS);
+  struct loop l = {.begin = phase, .end = n + phase};
+  constants_init(&l.c, p, kind, random_bits, output == OUT_WITH_SUMS);
   if (random_bits)
-    philox_avx512_init(&philox, p, (element0 - phase) / (128u / (unsigned)random_bits));
+    philox_avx512_init(&l.philox, p, (element0 - phase) / (128u / (unsigned)random_bits));
   if (output == OUT_WITH_SUMS)
-    sums_load(&l, sums, (lane0 - phase) % KERNEL_LANES);
-  size_t end = n + phase;
+    sums_load(&l.sums, sums, (lane0 - phase) % KERNEL_LANES);
   x -= phase;
   y -= phase;
-  for (size_t at = 0; at < end; at += chunk) {
-    __m512i w[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-    if (random_bits)
-      philox_avx512_next(&philox, &w[0], &w[1]);
-    if (random_bits == 16 || random_bits == 8) {
-      _mm512_store_si512(words, w[0]);
-      _mm512_store_si512(words + 16, w[1]);
-      __asm__("" : "+m"(words)); /* to be read back in parts: a load widens for less than a shuffle does */
-    }
-    bool whole = at >= phase && at + chunk <= end;
-#pragma GCC unroll 8
-    for (int v = 0; v < 2 * per_words; v++) {
-      size_t i = at + 16 * (size_t)v;
-      __m512i r = random_bits == 32 ? w[v] : w[0];
-      if (random_bits == 16 || random_bits == 8)
-        r = random_avx512(random_bits, words + 16 * (v / per_words), v % per_words);
-      if (whole)
-        one_vector(&c, kind, random_bits, output, true, x + i, y + i, 0xffff, r, &l);
-      else if (i < end)
-        one_vector(&c, kind, random_bits, output, false, x + i, y + i, mask_avx512(phase, end, i), r, &l);
-    }
+  size_t at = 0;
+  while (at < l.end) { /* whole chunks where they can be; masked ones for what begins or ends inside */
+    for (; (at > 0 || phase == 0) && at + chunk <= l.end; at += chunk)
+      one_chunk(&l, kind, random_bits, output, true, x, y, at);
+    if (at < l.end)
+      one_chunk(&l, kind, random_bits, output, false, x, y, at);
+    at += chunk;
   }
   if (output == OUT_WITH_SUMS)
-    sums_store(&l, sums, (lane0 - phase) % KERNEL_LANES);
+    sums_store(&l.sums, sums, (lane0 - phase) % KERNEL_LANES);
   if (output == OUT_STREAMED)
     _mm_sfence();
 }

@@ -88,20 +88,23 @@ INLINE __m512 round_wide(const struct constants *c, int random_bits, __m512 x, _
   return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(b, _mm512_castps_si512(x), sign, 0xF8));
 }
 
-/* |x| / scale, correctly rounded, at most max (see scaled() in kernel_avx512.c); 'bound' keeps Inf and what is far
- * above the maximum away from the remainder. */
-INLINE __m512 divided(const struct constants *c, __m512 a)
+/* a / scale, correctly rounded, at most max (see scaled() in kernel_avx512.c). The remainder of Inf, and of what is far
+ * above the maximum, may be NaN: either `bound` keeps them away and NaN passes, or every NaN becomes max. */
+INLINE __m512 divided(const struct constants *c, __m512 a, bool nan_passes, __m512 *quotient)
 {
-  a = _mm512_min_ps(c->bound, a);
-  __m512 q = _mm512_mul_ps(a, c->inv);
-  return _mm512_min_ps(c->max, _mm512_fmadd_ps(_mm512_fnmadd_ps(q, c->scale, a), c->inv, q));
+  if (nan_passes)
+    a = _mm512_min_ps(c->bound, a);
+  __m512 q = _mm512_mul_ps(a, c->inv), t = _mm512_fmadd_ps(_mm512_fnmadd_ps(q, c->scale, a), c->inv, q);
+  *quotient = q;
+  return nan_passes ? _mm512_min_ps(c->max, t) : _mm512_min_ps(t, c->max);
 }
 
 INLINE __m512 round_magnitude(const struct constants *c, enum lean kind, int random_bits, __m512 x, __m512i r,
                               struct detail *detail)
 {
-  __m512 a = _mm512_abs_ps(x), field = c->least;
-  a = kind == LEAN_DIVIDE ? divided(c, a) : _mm512_min_ps(c->max, a);
+  const bool few_bits = random_bits == 16 || random_bits == 8;
+  __m512 a = _mm512_abs_ps(x), field = c->least, quotient;
+  a = kind == LEAN_DIVIDE ? divided(c, a, !few_bits, &quotient) : _mm512_min_ps(c->max, a);
   if (kind == LEAN_FLOAT)
     field = _mm512_max_ps(c->least, _mm512_and_ps(a, _mm512_castsi512_ps(_mm512_set1_epi32(0x7f800000))));
   detail->a = a;
@@ -123,10 +126,10 @@ INLINE __m512 round_magnitude(const struct constants *c, enum lean kind, int ran
   if (random_bits == 0)
     return kind == LEAN_FLOAT ? _mm512_fnmadd_ps(field, c->to_whole, s) : _mm512_sub_ps(s, c->whole);
   detail->sum = s;
-  /* a NaN's bits stay as they are in s */
-  __m512i bits = _mm512_castps_si512(s);
+  /* a NaN's bits take no part in this: they stay as they are in s or in the quotient */
+  __m512i nan = _mm512_castps_si512(kind == LEAN_DIVIDE ? quotient : s);
   __mmask16 ordered = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
-  s = _mm512_castsi512_ps(_mm512_mask_and_epi32(bits, ordered, _mm512_add_epi32(bits, r), c->keep));
+  s = _mm512_castsi512_ps(_mm512_mask_and_epi32(nan, ordered, _mm512_add_epi32(_mm512_castps_si512(s), r), c->keep));
   return kind == LEAN_FLOAT ? _mm512_fnmadd_ps(field, c->to_whole, s) : _mm512_sub_ps(s, c->whole);
 }
 

@@ -25,17 +25,29 @@ static void where(const struct command *c)
   fprintf(stderr, "bitdial%s%s: ", *c->name ? " " : "", c->name);
 }
 
+/* A message quotes what was given, a damaged file's line among it: bytes that would command the terminal are shown. */
+static void put_message(const char *msg)
+{
+  for (const unsigned char *p = (const unsigned char *)msg; *p; p++)
+    if ((*p < ' ' && *p != '\n' && *p != '\t') || *p == 127)
+      fprintf(stderr, "\\x%02x", *p);
+    else
+      fputc(*p, stderr);
+  fputc('\n', stderr);
+}
+
 int cmd_fail(const struct command *c, const struct err *e)
 {
   where(c);
-  fprintf(stderr, "%s\n", e->msg);
+  put_message(e->msg);
   return STATUS_FAILED;
 }
 
 int cmd_usage_error(const struct command *c, const struct err *e)
 {
   where(c);
-  fprintf(stderr, "%s\nTry 'bitdial%s%s --help'.\n", e->msg, *c->name ? " " : "", c->name);
+  put_message(e->msg);
+  fprintf(stderr, "Try 'bitdial%s%s --help'.\n", *c->name ? " " : "", c->name);
   return STATUS_USAGE;
 }
 

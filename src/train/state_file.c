@@ -3,10 +3,13 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -147,9 +150,19 @@ int state_file_save(struct run *r, const char *path, struct err *e)
 
 int state_file_hash(const char *path, char hex[33], struct err *e)
 {
-  FILE *f = fopen(path, "rb");
-  if (!f)
+  struct stat st;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would keep open() waiting for its writer */
+  if (fd < 0)
     return err_set(e, "%s: %s", path, strerror(errno));
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) { /* /dev/zero has no end */
+    close(fd);
+    return err_set(e, "%s: not a regular file", path);
+  }
+  FILE *f = fdopen(fd, "rb");
+  if (!f) {
+    close(fd);
+    return err_set(e, "%s: %s", path, strerror(errno));
+  }
   char *buffer = mem_alloc(1 << 16);
   struct hash *h = hash_create();
   size_t n;

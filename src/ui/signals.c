@@ -19,7 +19,10 @@ static const struct {
   int number;
   char byte;
 } caught[] = {{SIGWINCH, SIGNALS_WINCH}, {SIGTERM, SIGNALS_END},  {SIGHUP, SIGNALS_END},
-              {SIGINT, SIGNALS_END},     {SIGTSTP, SIGNALS_STOP}, {SIGCONT, SIGNALS_CONT}};
+              {SIGINT, SIGNALS_END},     {SIGTSTP, SIGNALS_STOP}, {SIGCONT, SIGNALS_CONT},
+              /* these end a program too when nobody handles them, and would leave the terminal as it is */
+              {SIGUSR1, SIGNALS_END},    {SIGUSR2, SIGNALS_END},  {SIGALRM, SIGNALS_END},
+              {SIGVTALRM, SIGNALS_END},  {SIGIO, SIGNALS_END}};
 /* A reader that went away is an error of the write; so is a file at its size limit. What stty tostop or a background
  * start would do to us is nothing to stop for. */
 static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGTTOU, SIGTTIN};

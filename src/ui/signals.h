@@ -10,7 +10,7 @@ int signals_begin(struct err *e) ERR_MUST_CHECK; /* after curses, which sets han
 void signals_end(void);                          /* the handlers from before */
 int signals_fd(void);                            /* readable: something came */
 int signals_next(void);                          /* one of the above; 0: no more */
-int signals_which_end(void);                     /* SIGTERM, SIGHUP or SIGINT, whichever asked to end; 0: none */
+int signals_which_end(void);                     /* SIGTERM, SIGHUP or another that asked to end; 0: none */
 void signals_wake(void);                         /* from any thread: lets the loop look around */
 
 /* Stops the process as Ctrl-Z does, and returns when it goes on. */

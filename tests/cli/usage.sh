@@ -72,6 +72,7 @@ usage "an unknown site" "gweight" train --site.gweigth.format e4m1
 usage "an unknown field of a site" "format" train --site.gweight.formt e4m1
 usage "a width that the family does not have" "bits = 12" train --bits 12
 usage "bits where nothing is quantized, in any order" "bits = 8" train --bits 8 --recipe fp32 --quiet
+usage "bytes that command a terminal" 'x\x1b[31m\x07' $'x\e[31m\a'
 usage "an unknown knob of the workbench" "did you mean --bits?" --bitz 4
 
 # Options as they may be written.

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "io/safetensors.h"
@@ -77,6 +79,13 @@ static void test_refusals(void)
   save(seed8, path);
   refused(r, path, "seed = 8", "another seed");
   refused(r, "/nowhere/w.safetensors", "/nowhere/w.safetensors", "a missing file");
+  refused(r, "/dev/zero", "not a regular file", "a file without an end");
+  refused(r, "/", "not a regular file", "a directory");
+  char *fifo = temp_path("fifo");
+  if (mkfifo(fifo, 0600) == 0)
+    refused(r, fifo, "not a regular file", "a FIFO without a writer");
+  unlink(fifo);
+  mem_free(fifo);
 
   FILE *in = fopen(path, "rb"), *out = fopen(cut, "wb");
   for (int i = 0, c; i < 3000 && (c = getc(in)) != EOF; i++)

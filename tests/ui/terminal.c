@@ -209,6 +209,7 @@ int main(void)
   test_crash();
   test_end(home, SIGTERM, "SIGTERM");
   test_end(home, SIGHUP, "SIGHUP");
+  test_end(home, SIGUSR1, "SIGUSR1");
   test_suspend();
   test_colour();
   test_ascii();

@@ -28,14 +28,14 @@ INLINE __m256 as_float(__m256i x)
 struct philox {
   __m256i block; /* numbers of the next 4 blocks, in lanes 0 2 1 3 */
   __m256i step_lo, step_hi;
-  uint32_t k0[RNG_SITE_ROUNDS], k1[RNG_SITE_ROUNDS];
+  __m256i k0[RNG_SITE_ROUNDS], k1[RNG_SITE_ROUNDS]; /* whole vectors: operands from memory, for want of registers */
 };
 
 INLINE void philox_init(struct philox *s, const struct kernel_plan *p, uint64_t block)
 {
   for (uint32_t i = 0; i < RNG_SITE_ROUNDS; i++) {
-    s->k0[i] = p->key.k[0] + i * 0x9E3779B9u;
-    s->k1[i] = p->key.k[1] + i * 0xBB67AE85u;
+    s->k0[i] = _mm256_set1_epi64x(p->key.k[0] + i * 0x9E3779B9u);
+    s->k1[i] = _mm256_set1_epi64x(p->key.k[1] + i * 0xBB67AE85u);
   }
   s->block = _mm256_add_epi64(_mm256_set1_epi64x((long long)block), _mm256_set_epi64x(3, 1, 2, 0));
   s->step_lo = _mm256_set1_epi64x((long long)(p->step & 0xffffffffu));
@@ -51,8 +51,7 @@ INLINE void philox_next(struct philox *s, uint32_t words[16])
 #pragma GCC unroll 16
   for (int i = 0; i < RNG_SITE_ROUNDS; i++) {
     __m256i p0 = _mm256_mul_epu32(m0, c0), p1 = _mm256_mul_epu32(m1, c2);
-    __m256i x0 = _mm256_xor_si256(c1, _mm256_set1_epi64x(s->k0[i])),
-            x2 = _mm256_xor_si256(c3, _mm256_set1_epi64x(s->k1[i]));
+    __m256i x0 = _mm256_xor_si256(c1, s->k0[i]), x2 = _mm256_xor_si256(c3, s->k1[i]);
     c0 = _mm256_xor_si256(_mm256_shuffle_epi32(p1, 0xF5), x0);
     c1 = p1;
     c2 = _mm256_xor_si256(_mm256_shuffle_epi32(p0, 0xF5), x2);
@@ -302,42 +301,57 @@ INLINE void sums_store(const struct lane_sums *l, struct kernel_sums *s, unsigne
   }
 }
 
-/* The loop over a run: as in kernel_avx512.c. */
+struct loop {
+  struct grid g;
+  struct philox philox;
+  struct lane_sums sums;
+  size_t begin, end; /* of the run, counted from its first vector */
+};
+
+/* The vectors that one call of the generator serves. whole: all of their elements are in the run. */
+INLINE void one_chunk(struct loop *l, enum grid_kind kind, int random_bits, bool want_sums, bool whole, const float *x,
+                      float *y, size_t at)
+{
+  const int n_vectors = random_bits ? 64 / random_bits : 2;
+  _Alignas(32) uint32_t words[16];
+  if (random_bits)
+    philox_next(&l->philox, words);
+#pragma GCC unroll 8
+  for (int v = 0; v < n_vectors; v++) {
+    size_t i = at + 8 * (size_t)v;
+    __m256i r = random_bits ? random_integers(random_bits, words, v) : _mm256_setzero_si256();
+    __m256 *sq = &l->sums.sq[v % 2], *var = &l->sums.var[v % 2];
+    if (whole)
+      one_vector(&l->g, kind, random_bits, want_sums, true, x + i, y + i, r, r, sq, var);
+    else if (i < l->end)
+      one_vector(&l->g, kind, random_bits, want_sums, false, x + i, y + i, mask_of(l->begin, l->end, i), r, sq, var);
+  }
+}
+
+/* Vectors stand as in kernel_avx512.c. Whole chunks have a loop of their own, without masks. */
 INLINE void run(const struct kernel_plan *p, const float *x, float *y, size_t n, uint64_t element0, unsigned lane0,
                 struct kernel_sums *sums, enum grid_kind kind, int random_bits, bool want_sums)
 {
-  const int n_vectors = random_bits ? 64 / random_bits : 2;
-  const size_t chunk = (size_t)(8 * n_vectors);
+  const size_t chunk = random_bits ? 512 / (size_t)random_bits : 16;
   const unsigned phase = random_bits ? (unsigned)(element0 % (128u / (unsigned)random_bits)) : 0;
-  struct grid g;
-  struct philox philox;
-  struct lane_sums l;
-  _Alignas(32) uint32_t words[16] = {0};
-  grid_init(&g, p);
+  struct loop l = {.begin = phase, .end = n + phase};
+  grid_init(&l.g, p);
   if (random_bits)
-    philox_init(&philox, p, (element0 - phase) / (128u / (unsigned)random_bits));
+    philox_init(&l.philox, p, (element0 - phase) / (128u / (unsigned)random_bits));
   if (want_sums)
-    sums_load(&l, sums, (lane0 - phase) % KERNEL_LANES);
-  size_t end = n + phase;
+    sums_load(&l.sums, sums, (lane0 - phase) % KERNEL_LANES);
   x -= phase;
   y -= phase;
-  for (size_t at = 0; at < end; at += chunk) {
-    if (random_bits)
-      philox_next(&philox, words);
-    bool whole = at >= phase && at + chunk <= end;
-#pragma GCC unroll 8
-    for (int v = 0; v < n_vectors; v++) {
-      size_t i = at + 8 * (size_t)v;
-      __m256i r = random_bits ? random_integers(random_bits, words, v) : _mm256_setzero_si256();
-      if (whole)
-        one_vector(&g, kind, random_bits, want_sums, true, x + i, y + i, r, r, &l.sq[v % 2], &l.var[v % 2]);
-      else if (i < end)
-        one_vector(&g, kind, random_bits, want_sums, false, x + i, y + i, mask_of(phase, end, i), r, &l.sq[v % 2],
-                   &l.var[v % 2]);
-    }
+  size_t at = 0;
+  while (at < l.end) {
+    for (; (at > 0 || phase == 0) && at + chunk <= l.end; at += chunk)
+      one_chunk(&l, kind, random_bits, want_sums, true, x, y, at);
+    if (at < l.end)
+      one_chunk(&l, kind, random_bits, want_sums, false, x, y, at);
+    at += chunk;
   }
   if (want_sums)
-    sums_store(&l, sums, (lane0 - phase) % KERNEL_LANES);
+    sums_store(&l.sums, sums, (lane0 - phase) % KERNEL_LANES);
 }
 
 #define KERNEL(name, kind, random_bits)                                                                                \

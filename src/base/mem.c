@@ -94,7 +94,7 @@ static uint64_t read_number(const char *path, uint64_t otherwise)
   return good ? v : otherwise;
 }
 
-/* Linux hands out address space far beyond this and kills the process when it is touched; a typo in `batch` must not end
+/* Linux hands out address space far beyond this and kills the process when it is used; a typo in `batch` must not end
  * a run that way. */
 uint64_t mem_machine_bytes(void)
 {

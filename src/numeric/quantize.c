@@ -78,7 +78,8 @@ static float *column_scales(const struct quant_job *j)
     }
   for (size_t c = 0; c < j->cols; c++) {
     bool silent = j->grid->family == FORMAT_BINARY && scale[c] == 0; /* binary has no zero: marked by a tiny scale */
-    scale[c] = silent ? FLT_TRUE_MIN : scale_of_group(j->spec, j->grid, &(struct scale_input){.absmax = scale[c]}).scale;
+    struct scale_input in = {.absmax = scale[c]};
+    scale[c] = silent ? FLT_TRUE_MIN : scale_of_group(j->spec, j->grid, &in).scale;
   }
   return scale;
 }

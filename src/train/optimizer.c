@@ -14,7 +14,7 @@
 #define GRAIN 4096
 
 /* A moment without subnormals. Where no gradient comes any more (a ReLU that is dead for good) a moment decays by a
- * constant factor; rounding to nearest keeps it at a few units of 2^-149 for ever, since 0.9 times 4 of them is 4 again,
+ * constant factor; rounding to nearest keeps it at a few units of 2^-149 for ever: 0.9 times 4 of them is 4 again,
  * and each such product costs a hundred times another. No weight feels what is dropped: it is below 2^-126. */
 static inline float settle(float moment)
 {

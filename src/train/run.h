@@ -58,7 +58,7 @@ void run_free(struct run *r); /* finishes as "stopped" when that was not done */
 
 /* Queues a change; it is checked now, against all that is queued, and takes effect before the next step. */
 int run_set(struct run *r, const char *knob, const char *value, struct err *e) ERR_MUST_CHECK;
-/* How many wait, and taking back those queued after the first n: several that belong together go in whole or not at all. */
+/* How many wait, and taking back those after the first n: several that belong together go in whole or not at all. */
 size_t run_n_queued(const struct run *r);
 void run_unqueue(struct run *r, size_t n);
 /* Value set last, applied or queued. */

@@ -1,4 +1,4 @@
-/* A picture of the screen in memory: panes write cells, screen.c copies what changed to the terminal. No curses here. */
+/* A picture of the screen in memory: panes write cells, screen.c copies what changed to the terminal: no curses. */
 #ifndef UI_CELL_H
 #define UI_CELL_H
 

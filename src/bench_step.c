@@ -46,6 +46,7 @@ static void one_step(void *ctx)
                    .pool = b->pool};
   graph_forward(a->graph, &p, b->x, b->labels, b->rows);
   graph_backward(a->graph, &p);
+  graph_gradient_norm2(a->graph, b->pool); /* every step reports it */
   if (a->probe)
     variance_of_graph(a->graph, b->rows);
   struct optimizer_args args = {.lr = 0.01f, .t = a->step};

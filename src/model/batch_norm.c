@@ -253,7 +253,6 @@ static void batch_norm_sums(struct layer *l, const struct layer_call *c)
     *s = (struct layer_sums){0};
   for (size_t i = 0; i < n->channels; i++)
     s->norm2_samples += n->norm2[i];
-  s->norm2_mean = vec_sum_sq(NULL, l->param[WEIGHT].g, n->channels) + vec_sum_sq(NULL, l->param[BIAS].g, n->channels);
 }
 
 static void batch_norm_backward(struct layer *l, const struct layer_call *c)

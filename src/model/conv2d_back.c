@@ -182,9 +182,6 @@ static void fill_sums(struct layer *l, const struct layer_call *c, const struct 
   s->quant_a += scale * all.a / b2;
   s->quant_g += scale * all.g / b2;
   s->quant_ag += scale * all.ag / b2;
-  s->norm2_mean = 0;
-  for (int i = 0; i < l->n_params; i++)
-    s->norm2_mean += vec_sum_sq(c->pass->pool, l->param[i].g, l->param[i].n);
 }
 
 void conv2d_backward(struct layer *l, const struct layer_call *c)

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "model/graph_impl.h"
+#include "tensor/vec.h"
 
 /* Numbers in random counters: sixteen a layer, the first for its activations, the next for its parameters. Inserting
  * a layer changes those after it, as it must: it is another model. */
@@ -229,6 +230,23 @@ struct loss_result graph_forward(struct graph *g, const struct pass *p, const fl
   return r;
 }
 
+/* Layer by layer, so that the estimate of the variance has each layer's part without another pass over the gradient. */
+static void find_norm2(struct graph *g, struct pool *pool, bool with_sums)
+{
+  g->norm2 = 0;
+  for (int i = 0; i < g->n_layers; i++) {
+    struct layer *l = &g->layer[i];
+    double norm2 = 0;
+    for (int k = 0; k < l->n_params; k++)
+      if (l->param[k].trained)
+        norm2 += vec_sum_sq(pool, l->param[k].g, l->param[k].n);
+    if (with_sums)
+      l->sums.norm2_mean = norm2;
+    g->norm2 += norm2;
+  }
+  g->norm2_known = true;
+}
+
 void graph_backward(struct graph *g, const struct pass *p)
 {
   struct layer_call c = {p, g->rows, &g->buf.scratch};
@@ -237,6 +255,16 @@ void graph_backward(struct graph *g, const struct pass *p)
       g->layer[i].type->backward(&g->layer[i], &c);
   g->x = NULL;
   g->went_back = true;
+  g->norm2_known = false;
+  if (p->want_sums)
+    find_norm2(g, p->pool, true);
+}
+
+double graph_gradient_norm2(struct graph *g, struct pool *pool)
+{
+  if (!g->norm2_known)
+    find_norm2(g, pool, false);
+  return g->norm2;
 }
 
 const float *graph_output(const struct graph *g)

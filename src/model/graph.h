@@ -62,6 +62,9 @@ struct param *graph_param(struct graph *g, size_t i);
 size_t graph_n_weights(const struct graph *g);     /* scalars */
 float *graph_weights(struct graph *g);             /* one block, all parameters */
 float *graph_gradients(struct graph *g);           /* one block, same layout */
+/* ||g||^2 of the gradient block, in double, the same for any number of threads. Made once after a backward pass,
+ * whoever asks first: want_sums has asked. */
+double graph_gradient_norm2(struct graph *g, struct pool *pool);
 int graph_n_layers(const struct graph *g);
 const char *graph_layer_name(const struct graph *g, int layer);
 const char *graph_layer_kind(const struct graph *g, int layer);

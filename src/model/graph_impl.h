@@ -42,6 +42,8 @@ struct graph {
   size_t rows;
   double last_loss;
   bool went_back;
+  double norm2; /* of the gradient, where it is known since the backward pass */
+  bool norm2_known;
 };
 
 /* Shares buffers by the life of what is in them: an output lies in its input's place where the layer type allows it, a

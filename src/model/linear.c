@@ -70,9 +70,6 @@ static void linear_sums(struct layer *l, const struct layer_call *c)
   s->quant_a += a / b2;
   s->quant_g += g / b2;
   s->quant_ag += ag / b2;
-  s->norm2_mean = 0;
-  for (int i = 0; i < l->n_params; i++)
-    s->norm2_mean += vec_sum_sq(c->pass->pool, l->param[i].g, l->param[i].n);
 }
 
 static void linear_backward(struct layer *l, const struct layer_call *c)

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "probe/variance.h"
-#include "tensor/vec.h"
 #include "train/run_impl.h"
 #include "train/schedule.h"
 
@@ -91,7 +90,7 @@ static bool compute(struct run *r, struct step *s)
   if (!isfinite(s->loss))
     return false;
   graph_backward(r->graph, &p);
-  s->grad_norm = sqrt(vec_sum_sq(r->pool, graph_gradients(r->graph), graph_n_weights(r->graph)));
+  s->grad_norm = sqrt(graph_gradient_norm2(r->graph, r->pool));
   if (s->measured)
     s->variance = variance_of_graph(r->graph, batch);
   return isfinite(s->grad_norm);

@@ -18,7 +18,7 @@
 #ifndef NUMERIC_LEAN_AVX512_H
 #define NUMERIC_LEAN_AVX512_H
 
-#include <math.h>
+#include <string.h>
 
 #include "numeric/philox_avx512.h"
 
@@ -49,19 +49,28 @@ struct detail {
   __m512 a, field, sum; /* sum: a + 2^23 units, before the random integer */
 };
 
+/* 2^e without a call: a plan is made ready for every row. -126 <= e <= 127. */
+static inline float power_of_two(int e)
+{
+  uint32_t bits = (uint32_t)(e + 127) << 23;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
 /* in_scale_units: numbers come divided by the scale, and results are multiplied by it afterwards. */
 INLINE void constants_init(struct constants *c, const struct kernel_plan *p, enum lean kind, int random_bits,
                            bool in_scale_units)
 {
   int k = random_bits == 32 ? 0 : random_bits, frac = kind == LEAN_FLOAT ? p->frac_bits : 0;
   float unit = in_scale_units || kind == LEAN_DIVIDE || kind == LEAN_WIDE ? 1 : p->scale;
-  float least = ldexpf(unit, (kind == LEAN_FLOAT ? p->min_field : p->quantum_field) - 127);
+  float least = unit * power_of_two((kind == LEAN_FLOAT ? p->min_field : p->quantum_field) - 127);
   c->max = _mm512_set1_ps(p->max_value * unit);
   c->least = _mm512_set1_ps(least);
-  c->to_whole = _mm512_set1_ps(ldexpf(1, 23 - frac - k));
+  c->to_whole = _mm512_set1_ps(power_of_two(23 - frac - k));
   c->to_fraction = _mm512_set1_epi32((frac + 32) << 23);
-  c->whole = _mm512_set1_ps(ldexpf(least, 23 - k));
-  c->unit32 = _mm512_set1_ps(ldexpf(least, -32));
+  c->whole = _mm512_set1_ps(least * power_of_two(23 - k));
+  c->unit32 = _mm512_set1_ps(least * power_of_two(-32));
   c->scale = _mm512_set1_ps(p->scale);
   c->inv = _mm512_set1_ps(p->inv_scale);
   c->bound = _mm512_set1_ps(2 * (p->max_value + 1) * p->scale);
@@ -69,7 +78,7 @@ INLINE void constants_init(struct constants *c, const struct kernel_plan *p, enu
   c->frac = _mm512_set1_epi32(frac << 23);
   c->per_quantum = _mm512_set1_ps(1 / least);
   c->quantum2 = _mm512_set1_ps(least * least);
-  c->per_kept = _mm512_set1_ps(ldexpf(1, -k));
+  c->per_kept = _mm512_set1_ps(power_of_two(-k));
 }
 
 /* fp32's exponents, 16 bits below the quantum. A NaN is kept from the addition. */

@@ -107,6 +107,7 @@ static void set_tensor_scale(struct quant_job *j, struct quant_state *state, str
   j->plan.cols = j->cols;
   if (needs_tensor)
     quantize_silence_zeros(&j->plan, &in);
+  j->kernel = kernel_pick(&j->plan);
 }
 
 static float first_scale(const struct quant_job *j)

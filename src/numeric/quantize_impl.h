@@ -29,6 +29,7 @@ struct quant_job {
   struct quant_rng rng[MAX_DRAWS];
   const struct quant_sums *sums;
   struct kernel_plan plan; /* with the tensor's scale; groups make their own copy */
+  kernel_fn *kernel;       /* for that plan */
   size_t group;            /* elements with a scale of their own, along a row; 0: the tensor has one */
   const float *column_scale;
   float nvfp4_amax; /* of the tensor */

@@ -92,7 +92,7 @@ static void piece(const struct quant_job *j, struct kernel_plan *p, float post, 
                   struct row_sums *sums)
 {
   float codes[PIECE]; /* values on their way to pack_piece() */
-  kernel_fn *kernel = kernel_pick(p);
+  kernel_fn *kernel = j->group ? kernel_pick(p) : j->kernel;
   for (int d = 0; d < j->n_draws; d++) {
     struct kernel_sums own = {0}, *want = sums && d == 0 ? &own : NULL;
     float *y = j->pack ? codes : j->y[d] + offset;
@@ -207,8 +207,36 @@ static kernel_blocks_fn *blocks_kernel(const struct quant_job *j)
   return kernel_pick_blocks(&j->plan, j->spec->scale, j->group);
 }
 
+/* The common row in one kernel call: one scale, one draw, lanes that need no flushing on the way. Short rows are many,
+ * so that what surrounds the kernel counts; the sums are those of the general way. */
+static bool row_is_plain(const struct quant_job *j)
+{
+  return j->sums && !j->group && !j->pack && !j->column_scale && j->n_draws == 1 && j->cols <= PIECE;
+}
+
+static void plain_row(const struct quant_job *j, size_t row)
+{
+  struct kernel_plan p = j->plan;
+  struct kernel_sums own = {0};
+  size_t offset = row * j->cols;
+  take_draw(j, 0, &p);
+  j->kernel(&p, j->x + offset, j->y[0] + offset, j->cols, j->rng[0].first_element + offset, 0, &own);
+  finish(j, &p, 1, j->y[0] + offset, offset, j->cols);
+  if (j->sums->row_sq)
+    j->sums->row_sq[row] = kernel_lane_sum(own.sq);
+  if (!j->sums->row_var)
+    return;
+  for (int i = 0; i < KERNEL_LANES; i++)
+    own.var[i] = own.var[i] * p.scale * p.scale;
+  j->sums->row_var[row] = kernel_lane_sum(own.var);
+}
+
 void quantize_one_row(const struct quant_job *j, size_t row)
 {
+  if (row_is_plain(j)) {
+    plain_row(j, row);
+    return;
+  }
   struct row_sums sums = {0}, *want = j->sums ? &sums : NULL;
   size_t step = j->group ? j->group : j->cols;
   if (j->pack)

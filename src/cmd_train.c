@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -28,6 +29,15 @@ static int check_save_path(const char *path, struct err *e)
   int code = errno;
   mem_free(copy);
   return bad ? err_set(e, "--save %s: cannot be written: %s", path, strerror(code)) : 0;
+}
+
+/* The state would replace the journal. Both names are there by now, so links and ./ do not hide it. */
+static int check_apart(const char *log, const char *save, struct err *e)
+{
+  struct stat a, b;
+  if (!log || !save || stat(log, &a) != 0 || stat(save, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+    return 0;
+  return err_set(e, "--log %s and --save %s are one file: the state would replace the journal", log, save);
 }
 
 /* Knobs of the run: those given, and a length where none is. Returns how many; caller mem_free()s *out. */
@@ -135,7 +145,7 @@ static int train_run(const struct command *c, const struct cmd_args *a, struct s
   size_t n = run_pairs(a, &pairs);
   int id = vm_make_run(s->vm, pairs, n, log, &e);
   mem_free(pairs);
-  if (id < 0)
+  if (id < 0 || check_apart(log, save, &e) != 0)
     return cmd_fail(c, &e);
 
   engine_lock(s->engine);

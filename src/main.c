@@ -1,6 +1,7 @@
 /* bitdial: the way in. Finds the command and returns its exit status. */
 #include "config.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,8 +39,30 @@ static int unknown_command(const char *word)
   return cmd_usage_error(&command_table[0], &e);
 }
 
+/* A standard stream that the caller closed would be the next file opened, and text for people end in a journal. */
+static void fill_streams(void)
+{
+  int fd;
+  do
+    fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO)
+    close(fd);
+}
+
+/* Output that nobody got is no success. */
+static int check_output(const struct command *c, int status)
+{
+  struct err e;
+  if ((fflush(stdout) == 0 && !ferror(stdout)) || status != STATUS_DONE)
+    return status;
+  err_set(&e, "standard output: not all could be written");
+  return cmd_fail(c, &e);
+}
+
 int main(int argc, char **argv)
 {
+  fill_streams();
   setlocale(LC_CTYPE, ""); /* not LC_NUMERIC: numbers are written and read the same everywhere */
   const char *word = argc > 1 ? argv[1] : "";
   for (size_t i = 0; i < sizeof dumps / sizeof *dumps; i++) {
@@ -51,7 +74,7 @@ int main(int argc, char **argv)
   }
   const struct command *c = *word && *word != '-' ? command_find(word) : NULL;
   if (c)
-    return c->fn(argc - 1, argv + 1);
+    return check_output(c, c->fn(argc - 1, argv + 1));
   if (*word && *word != '-' && !is_script(word))
     return unknown_command(word);
   return command_table[0].fn(argc, argv);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,6 +124,16 @@ static char *resolve(const char *path, struct err *e)
   return mem_strdup(realpath(path, real) ? real : path);
 }
 
+/* Whether a run is writing its journal there (line_file.c holds a lock): a rename would take the file away under it. */
+static bool is_being_written(const char *path)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (fd >= 0)
+    close(fd);
+  return locked;
+}
+
 /* The rename itself is on the disk once the directory is; where that cannot be had the file is still whole. */
 static void sync_directory(const char *path)
 {
@@ -144,6 +155,10 @@ static int write_and_rename(const char *path, const struct str *header, const st
   char *target = resolve(path, e);
   if (!target)
     return -1;
+  if (is_being_written(target)) {
+    mem_free(target);
+    return err_set(e, "cannot write %s: a run writes its journal there", path);
+  }
   char *temporary = mem_printf("%s.%ld.tmp", target, (long)getpid());
   (void)unlink(temporary); /* of a process that had this number and was killed */
   int status = -1;

@@ -67,7 +67,34 @@ refused "a place to save that is none" "no-such-dir/w" "cannot be written" "${tr
 echo 'require("bitdial").run { data = "spirals", threads = 1 }' >one_run.lua
 refused "the same for a script" "no-such-dir/j" "No such file or directory" run --log no-such-dir/j one_run.lua
 
+refused "a state in the place of the journal" "--log both" "are one file" "${train[@]}" --data spirals --log both \
+  --save ./both
+head -n 1 both | grep -q '"kind":"header"'; tap $? "the journal is there"
+cat >over.lua <<'LUA'
+local run = require("bitdial").run { data = "spirals", threads = 1, journal = "over.jsonl" }
+run:train(2)
+run:save("over.jsonl")
+LUA
+refused "a script's state over its journal" "over.jsonl" "a run writes its journal there" run over.lua
+run replay over.jsonl
+is_status 0 "which reproduces"
+
+# A standard stream that is closed must not become the next file that is opened.
+for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+  rm -f closed.jsonl
+  eval '"$BITDIAL" "${train[@]}" --data spirals --log closed.jsonl' "$closed"
+  status=$?
+  is_status 0 "train $closed"
+  run replay closed.jsonl
+  is_status 0 "train $closed: its journal is whole"
+done
+
 if [ -w /dev/full ]; then
+  ran="bitdial train >/dev/full"
+  "$BITDIAL" "${train[@]}" --data spirals >/dev/full 2>err
+  status=$?
+  is_status 1 "$ran"
+  err_has "standard output" "$ran"
   refused "a full disk under the journal" "/dev/full" "No space left on device" train "${quick[@]}" --steps 2000 \
     --quiet --log /dev/full --save kept.safetensors
   [ -s kept.safetensors ]; tap $? "the state is saved all the same"

@@ -67,8 +67,13 @@ void signals_end(void)
 {
   if (ends[0] < 0)
     return;
+  /* What remains is to save and to go. A window that closes sends SIGHUP more than once, the kernel and the shell each
+   * theirs; the next must not end us in the middle. */
   for (size_t i = 0; i < N_CAUGHT; i++)
-    sigaction(caught[i].number, &before[i], NULL);
+    if (caught[i].number == SIGHUP)
+      signal(SIGHUP, SIG_IGN);
+    else
+      sigaction(caught[i].number, &before[i], NULL);
   for (size_t i = 0; i < N_IGNORED; i++)
     sigaction(ignored[i], &before[N_CAUGHT + i], NULL);
   close(ends[0]);

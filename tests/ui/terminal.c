@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/tap/tap.h"
@@ -82,6 +83,23 @@ static void test_end(const char *home, int number, const char *name)
   ok(WIFSIGNALED(t.status) && WTERMSIG(t.status) == number, "%s: the caller sees the signal", name);
   is_int(count_files(home, ".safetensors"), before + 1, "%s: the state is saved", name);
   check(&t, strstr(term_text(&t), "state saved in") != NULL, "and the summary says where");
+  term_free(&t);
+}
+
+/* A window that closes: SIGHUP from the kernel, from the shell, and from whoever holds the terminal. */
+static void test_hang_up(const char *home)
+{
+  struct term t;
+  int before = count_files(home, ".safetensors");
+  start_running(&t, quick);
+  for (int i = 0; i < 200; i++) {
+    kill(t.pid, SIGHUP);
+    nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+  }
+  ok(term_wait_exit(&t), "many SIGHUP end the program");
+  ok(WIFSIGNALED(t.status) && WTERMSIG(t.status) == SIGHUP, "by the signal");
+  is_int(count_files(home, ".safetensors"), before + 1, "but not before the state is saved");
+  check(&t, strstr(term_text(&t), "state saved in") != NULL, "and the summary is out");
   term_free(&t);
 }
 
@@ -210,6 +228,7 @@ int main(void)
   test_end(home, SIGTERM, "SIGTERM");
   test_end(home, SIGHUP, "SIGHUP");
   test_end(home, SIGUSR1, "SIGUSR1");
+  test_hang_up(home);
   test_suspend();
   test_colour();
   test_ascii();
